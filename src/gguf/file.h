@@ -1,0 +1,87 @@
+// GGUF v3, read by mmap. Everything is checked before anything is used: after open() succeeds every key, string,
+// array and tensor lies inside the file, tensors do not overlap, and sizes do not overflow. The caller asks for
+// values by key and type and gets either the value or a sentence that names the file and the key.
+#pragma once
+
+#include <coppice/error.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/os.h"
+#include "quant/formats.h"
+
+namespace coppice::gguf {
+
+enum class Type : std::uint32_t {
+  u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9,
+  u64 = 10, i64 = 11, f64 = 12,
+};
+
+// A metadata value: a view into the file. Scalars are arrays of one.
+struct Value {
+  Type type = Type::u8;       // of the elements
+  bool is_array = false;
+  std::uint64_t count = 1;    // elements
+  const std::byte* data = nullptr;                 // numbers: little endian, packed (unaligned)
+  std::vector<std::string_view> strings;           // strings: one view each
+
+  double number(std::uint64_t i = 0) const;        // any numeric or boolean type, converted
+  std::int64_t integer(std::uint64_t i = 0) const;
+};
+
+struct Tensor {
+  std::string_view name;
+  const Format* format = nullptr;
+  int rank = 0;
+  std::int64_t shape[4] = {1, 1, 1, 1};  // ne[0] (contiguous) first
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+
+  std::int64_t values() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
+};
+
+struct Key {
+  std::string_view name;
+  Value value;
+};
+
+class File {
+ public:
+  // Fails with one sentence: what is wrong, at which offset or name, what would be right.
+  static Result<std::shared_ptr<const File>> open(const std::string& path);
+  // The same over bytes that outlive the File (fuzzing, tests). `name` is used in messages.
+  static Result<std::shared_ptr<const File>> parse(std::span<const std::byte> bytes, std::string name);
+
+  const std::string& path() const;
+  std::uint32_t version() const;
+  std::size_t bytes() const;
+  std::span<const Key> keys() const;
+  std::span<const Tensor> tensors() const;
+
+  const Value* find(std::string_view key) const;
+  const Tensor* tensor(std::string_view name) const;
+
+  // Required and optional values. The error names file, key, and the type that would be right.
+  Result<std::string_view> text(std::string_view key) const;
+  Result<std::int64_t> integer(std::string_view key) const;
+  Result<double> number(std::string_view key) const;
+  std::int64_t integer_or(std::string_view key, std::int64_t otherwise) const;
+  double number_or(std::string_view key, double otherwise) const;
+  std::string_view text_or(std::string_view key, std::string_view otherwise) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  friend struct Access;
+  File();
+
+ public:
+  ~File();
+};
+
+}  // namespace coppice::gguf

@@ -1,0 +1,50 @@
+// Writes GGUF v3. Collect keys and tensors, then write(): tensors are streamed, the file appears whole or not.
+#pragma once
+
+#include <coppice/error.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gguf/file.h"
+
+namespace coppice::gguf {
+
+class Writer {
+ public:
+  void add_text(std::string key, std::string value);
+  void add_u32(std::string key, std::uint32_t value);
+  void add_i32(std::string key, std::int32_t value);
+  void add_u64(std::string key, std::uint64_t value);
+  void add_f32(std::string key, float value);
+  void add_bool(std::string key, bool value);
+  void add_texts(std::string key, std::vector<std::string> values);
+  void add_i32s(std::string key, std::vector<std::int32_t> values);
+  void add_u32s(std::string key, std::vector<std::uint32_t> values);
+  void add_f32s(std::string key, std::vector<float> values);
+  void copy(const Key& key);                    // as it is; the source file must outlive write()
+  void copy(const Tensor& tensor);              // bytes as they are; the same
+  // `bytes` is moved in. shape: ne[0] first, rank values.
+  void add_tensor(std::string name, const Format& format, std::vector<std::int64_t> shape, std::vector<std::byte> bytes);
+  // Quantises f32 values to `format`.
+  void add_values(std::string name, const Format& format, std::vector<std::int64_t> shape, std::span<const float> values);
+
+  Status write(const std::string& path) const;
+  std::vector<std::byte> to_bytes() const;      // for tests and fuzz seeds
+
+ private:
+  struct Item {
+    std::string name;
+    const Format* format;
+    std::vector<std::int64_t> shape;
+    std::vector<std::byte> owned;
+    std::span<const std::byte> bytes;
+  };
+  std::vector<std::pair<std::string, std::vector<std::byte>>> keys_;  // key, its encoded type and value
+  std::vector<Item> tensors_;
+};
+
+}  // namespace coppice::gguf

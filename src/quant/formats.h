@@ -1,0 +1,50 @@
+// The table of GGUF block formats: one row per format. Adding a format is one row here, one implementation file,
+// one test; if no packed kind fits it, one more kind in packed.h.
+#pragma once
+
+#include <coppice/error.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "quant/packed.h"
+
+namespace coppice {
+
+struct Format {
+  std::uint32_t type;      // the number in the file (ggml_type)
+  std::string_view name;   // "Q4_1"
+  int block_values;        // values in a block; 1 for float formats
+  int block_bytes;
+  PackedKind packed;       // what pack() makes of it
+  // values [count] from blocks; count is a multiple of block_values. Equal to the gguf package's dequantize.
+  void (*unpack)(const std::byte* blocks, float* values, std::int64_t count);
+  // The format's reference quantiser (as the gguf package's quantize).
+  void (*quantize)(const float* values, std::byte* blocks, std::int64_t count);
+  // One row of 16 lanes: writes lane `lane` of a group of the packed layout from one tensor row of `inputs`.
+  void (*pack_lane)(const std::byte* row, int inputs, int lane, std::byte* group);
+  // The first scale that is not finite in [blocks, count values), as a value index; -1 if none.
+  std::int64_t (*find_nonfinite)(const std::byte* blocks, std::int64_t count);
+};
+
+std::span<const Format> formats();
+const Format* find_format(std::uint32_t type);          // null if there is no such row
+const Format* find_format(std::string_view name);       // case-insensitive
+
+std::size_t row_bytes(const Format& format, std::int64_t values);
+
+// Packs groups [group_begin, group_end) of a matrix whose `data` is already sized; call from several threads.
+void pack_groups(const Format& format, const std::byte* tensor, PackedMatrix& matrix, int group_begin, int group_end);
+// Sizes and packs the whole of it.
+Result<PackedMatrix> pack(const Format& format, const std::byte* tensor, int outputs, int inputs);
+
+// f16 and bf16 conversions, round to nearest even; the same bits everywhere.
+float f16_to_f32(std::uint16_t half);
+std::uint16_t f32_to_f16(float value);
+float bf16_to_f32(std::uint16_t half);
+std::uint16_t f32_to_bf16(float value);
+
+}  // namespace coppice

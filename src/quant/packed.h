@@ -1,0 +1,47 @@
+// The kernel layout: a weight matrix repacked so that one streamed load of a weight vector serves every row of the
+// pass while it is in a register. 16 outputs lie in the lanes; a group is 16 outputs x all inputs; groups follow
+// each other. Outputs beyond `outputs` in the last group are zero. Packing is lossless (docs/numerics.md, 19).
+//
+//   q4, q4_offset  per block of 16 outputs x 32 inputs: 256 bytes of nibbles, then 16 f16 scales d, and for
+//                  q4_offset 16 f16 offsets m. Byte (64*j + 4*lane + t), j in 0..3, t in 0..3: its low nibble is
+//                  input 4*j + t, its high nibble input 16 + 4*j + t. q4: value = d * (nibble - 8).
+//                  q4_offset: value = d * nibble + m.
+//   q8             per block: 512 bytes, byte (64*j + 4*lane + t), j in 0..7, is input 4*j + t as code + 128
+//                  (unsigned), then 16 f16 scales d. value = d * (byte - 128).
+//   f32, f16, bf16 per input k: 16 values, one a lane.
+#pragma once
+
+#include <coppice/error.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/os.h"
+
+namespace coppice {
+
+enum class PackedKind : std::uint8_t { f32, f16, bf16, q4, q4_offset, q8 };
+
+inline constexpr int kGroupOutputs = 16;
+inline constexpr int kBlockInputs = 32;
+
+struct PackedMatrix {
+  PackedKind kind = PackedKind::f32;
+  int outputs = 0;  // rows of the GGUF tensor (ne[1])
+  int inputs = 0;   // ne[0]; a multiple of 32 for quantised kinds
+  Buffer data;
+
+  int groups() const { return (outputs + kGroupOutputs - 1) / kGroupOutputs; }
+  bool quantised() const { return kind >= PackedKind::q4; }
+  std::size_t group_bytes() const;  // of one group of 16 outputs
+  std::size_t bytes() const { return group_bytes() * static_cast<std::size_t>(groups()); }
+  const std::byte* group(int g) const { return data.data() + group_bytes() * static_cast<std::size_t>(g); }
+};
+
+// Bytes of one block (quantised kinds: 16 outputs x 32 inputs) or of one input (float kinds: 16 outputs).
+std::size_t packed_unit_bytes(PackedKind kind);
+
+// Row `output` of the matrix as f32, exactly the source's values. out: [inputs]
+void unpack_row(const PackedMatrix& matrix, int output, float* out);
+
+}  // namespace coppice

@@ -1,0 +1,36 @@
+// Conversations as the model was trained to see them.
+#pragma once
+
+#include <coppice/error.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace coppice {
+
+struct ChatMessage {
+  std::string role;     // "system", "user", "assistant"
+  std::string content;
+};
+
+class ChatTemplate {
+ public:
+  // ChatML is recognised by its markers; a template of another family is refused with its first line.
+  static Result<ChatTemplate> make(const Vocabulary& vocabulary);
+
+  // The conversation as tokens, ready for the assistant's turn if `open_answer`. What a user typed is text: the
+  // spellings of control tokens inside it never become control tokens.
+  Result<std::vector<Token>> tokens(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+                                    bool open_answer = true) const;
+  // The same as text (for people to look at).
+  Result<std::string> text(std::span<const ChatMessage> messages, bool open_answer = true) const;
+
+ private:
+  std::string default_system_;
+};
+
+}  // namespace coppice
