@@ -1,0 +1,176 @@
+#include "base/os.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace coppice {
+namespace {
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+class OsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/coppice-os-XXXXXX";
+    directory_ = ::mkdtemp(pattern);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory_),
+                                                  std::filesystem::directory_iterator()));
+  }
+  Status write(const std::string& name, std::string_view text) const {
+    return write_file(path(name), [&](const Append& append) { return append(as_bytes(text)); });
+  }
+
+  std::string directory_;
+};
+
+TEST_F(OsTest, WhatIsWrittenIsReadBackAndMapped) {
+  const std::string text = std::string(3'000'000, 'x') + "end";  // more than the write buffer
+  const Status status = write_file(path("a"), [&](const Append& append) {
+    for (std::size_t at = 0; at < text.size(); at += 700'001)
+      if (Status s = append(as_bytes(std::string_view(text).substr(at, 700'001))); !s) return s;
+    return Status();
+  });
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_TRUE(read_file(path("a")).value() == text);
+  const auto mapped = MappedFile::open(path("a"));
+  ASSERT_TRUE(mapped);
+  mapped->will_need();
+  ASSERT_EQ(mapped->bytes().size(), text.size());
+  EXPECT_EQ(std::memcmp(mapped->bytes().data(), text.data(), text.size()), 0);
+}
+
+TEST_F(OsTest, AFailedWriteLeavesTheOldFileAndNoTemporary) {
+  ASSERT_TRUE(write("a", "old"));
+  const Status status = write_file(path("a"), [&](const Append& append) {
+    if (Status s = append(as_bytes("new")); !s) return s;
+    return Status(fail("no more"));
+  });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "no more");
+  EXPECT_EQ(read_file(path("a")).value(), "old");
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(OsTest, WritingThroughALinkKeepsTheLink) {
+  ASSERT_TRUE(write("a", "old"));
+  ASSERT_EQ(::symlink("a", path("link").c_str()), 0);
+  ASSERT_TRUE(write("link", "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("a")).value(), "new");
+}
+
+TEST_F(OsTest, ADeviceIsWrittenToAndNotReplaced) {
+  ASSERT_TRUE(write_file("/dev/null", [](const Append& append) { return append(as_bytes("gone")); }));
+  struct stat info {};
+  ASSERT_EQ(::stat("/dev/null", &info), 0);
+  EXPECT_TRUE(S_ISCHR(info.st_mode));
+}
+
+TEST_F(OsTest, FilesThatCannotBeOpenedSayWhichAndWhy) {
+  EXPECT_EQ(MappedFile::open(path("none")).error().message,
+            path("none") + ": cannot open: No such file or directory");
+  EXPECT_EQ(read_file(path("none")).error().message,
+            path("none") + ": cannot open: No such file or directory");
+  EXPECT_EQ(MappedFile::open(directory_).error().message, directory_ + ": is a directory, not a file");
+  EXPECT_EQ(write("no/such", "").error().message,
+            path("no/such") + ": cannot create: No such file or directory");
+}
+
+TEST_F(OsTest, AnEmptyFileMapsToNoBytes) {
+  ASSERT_TRUE(write("empty", ""));
+  const auto mapped = MappedFile::open(path("empty"));
+  ASSERT_TRUE(mapped);
+  EXPECT_TRUE(mapped->bytes().empty());
+}
+
+TEST(Buffer, IsZeroedAlignedAndKeepsItsAddressWhenMoved) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{4097}, std::size_t{2} << 20, std::size_t{5'000'001}}) {
+    auto made = Buffer::make(bytes);
+    ASSERT_TRUE(made);
+    const std::byte* address = made->data();
+    const std::size_t alignment = bytes >= (2u << 20) ? 2u << 20 : 64u;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % alignment, 0u);
+    for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(made->data()[i], std::byte{0});
+    made->data()[bytes - 1] = std::byte{7};
+    const Buffer moved = std::move(*made);
+    EXPECT_EQ(moved.data(), address);
+    EXPECT_EQ(moved.size(), bytes);
+    EXPECT_EQ(made->data(), nullptr);
+  }
+}
+
+TEST(Buffer, MoreThanTheMachineHasIsRefusedWithTheSize) {
+  const auto made = Buffer::make(std::size_t{1} << 60);
+  ASSERT_FALSE(made);
+  EXPECT_TRUE(made.error().message.starts_with("cannot get 1152921504606846976 bytes of memory"))
+      << made.error().message;
+  EXPECT_FALSE(Buffer::make(~std::size_t{0}));
+}
+
+TEST(Machine, HasCoresMemoryAndAClockThatMovesForward) {
+  EXPECT_GE(usable_cores(), 1);
+  EXPECT_GT(memory_total(), 0u);
+  EXPECT_LE(memory_available(), memory_total());
+  const double before = seconds();
+  EXPECT_GE(seconds(), before);
+}
+
+TEST(Machine, TheCacheDirectoryFollowsTheEnvironment) {
+  const char* old = std::getenv("COPPICE_CACHE");
+  const std::string saved = old == nullptr ? "" : old;
+  ::setenv("COPPICE_CACHE", "/somewhere", 1);
+  EXPECT_EQ(cache_directory(), "/somewhere");
+  if (old == nullptr) {
+    ::unsetenv("COPPICE_CACHE");
+  } else {
+    ::setenv("COPPICE_CACHE", saved.c_str(), 1);
+  }
+}
+
+#if defined(__x86_64__)
+TEST(CpuFeatures, AgreeWithTheCompilersOwnDetection) {
+  const CpuFeatures& cpu = cpu_features();
+  EXPECT_FALSE(cpu.name.empty());
+  EXPECT_EQ(cpu.avx2, __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(cpu.fma, __builtin_cpu_supports("fma") != 0);
+  EXPECT_EQ(cpu.avx512f, __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(cpu.avx512bw, __builtin_cpu_supports("avx512bw") != 0);
+  EXPECT_EQ(cpu.avx512dq, __builtin_cpu_supports("avx512dq") != 0);
+  EXPECT_EQ(cpu.avx512vl, __builtin_cpu_supports("avx512vl") != 0);
+  EXPECT_EQ(cpu.avx512_vnni, __builtin_cpu_supports("avx512vnni") != 0);
+}
+
+TEST(DefaultFloatScope, ComputesWithDenormalsInsideAndRestoresFlushingOutside) {
+  const unsigned saved = _mm_getcsr();
+  const unsigned flushing = saved | 0x8040;  // flush to zero, denormals are zero
+  _mm_setcsr(flushing);
+  volatile float tiny = 1e-38f;
+  float inside = 0;
+  {
+    DefaultFloatScope scope;
+    inside = tiny * 0.25f;
+  }
+  EXPECT_EQ(_mm_getcsr() & 0x8040u, 0x8040u);
+  _mm_setcsr(saved);
+  EXPECT_GT(inside, 0.0f);
+}
+#endif
+
+}  // namespace
+}  // namespace coppice

@@ -1,0 +1,140 @@
+// Waiting in three steps, each for a different reason the others are late. A few thousand pauses: they are
+// about to arrive (a pass has hundreds of barriers, microseconds apart). Then yields: on a machine with more
+// runnable threads than cores the one we wait for may be waiting for our core, and spinning would keep it for
+// a whole time slice (the 10x of spinning pools beside a busy neighbour). Then sleep: nobody is coming soon.
+#include "base/thread_pool.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "base/check.h"
+#include "base/os.h"
+
+namespace coppice {
+namespace {
+
+constexpr int kPauses = 1500;             // 30 to 60 microseconds on the CPUs of 2015 to 2025
+constexpr double kYieldSeconds = 500e-6;  // of yielding before sleep
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+}  // namespace
+
+struct ThreadPool::State {
+  // A counter others wait on. Its own cache line: waiters poll it.
+  struct alignas(64) Word {
+    std::atomic<std::uint32_t> value{0};
+  };
+
+  Word call;   // + 1 at each run()
+  Word phase;  // + 1 at each completed barrier
+  alignas(64) std::atomic<int> arrived{0};
+  alignas(64) std::atomic<int> sleepers{0};
+  std::mutex sleep_mutex;
+  std::condition_variable sleep_condition;
+
+  std::mutex run_mutex;                // one run() at a time
+  void (*body)(void*, int) = nullptr;  // written before `call` moves; read after
+  void* context = nullptr;
+  bool stopping = false;  // the same
+  int threads = 1;
+  int pauses = kPauses;
+  std::vector<std::thread> workers;
+
+  void wait_past(const Word& word, std::uint32_t old);
+  void advance(Word& word);
+  void barrier();
+  void work(int thread);
+};
+
+void ThreadPool::State::wait_past(const Word& word, std::uint32_t old) {
+  for (int i = 0; i < pauses; ++i) {
+    if (word.value.load(std::memory_order_acquire) != old) return;
+    pause();
+  }
+  const double start = seconds();
+  do {
+    if (word.value.load(std::memory_order_acquire) != old) return;
+    std::this_thread::yield();
+  } while (seconds() - start < kYieldSeconds);
+  // Sequentially consistent on purpose, here and in advance(): either the waker sees the sleeper, or the
+  // sleeper sees the new value. With anything weaker both can miss and the sleeper never wakes.
+  std::unique_lock lock(sleep_mutex);
+  sleepers.fetch_add(1);
+  sleep_condition.wait(lock, [&] { return word.value.load() != old; });
+  sleepers.fetch_sub(1);
+}
+
+void ThreadPool::State::advance(Word& word) {
+  word.value.fetch_add(1);
+  if (sleepers.load() == 0) return;
+  { std::lock_guard lock(sleep_mutex); }
+  sleep_condition.notify_all();
+}
+
+void ThreadPool::State::barrier() {
+  if (threads == 1) return;
+  const std::uint32_t now = phase.value.load(std::memory_order_acquire);
+  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
+    arrived.store(0, std::memory_order_relaxed);  // ordered before the next arrivals by the phase
+    advance(phase);
+  } else {
+    wait_past(phase, now);
+  }
+}
+
+void ThreadPool::State::work(int thread) {
+  DefaultFloatScope scope;
+  for (std::uint32_t seen = 0;; ++seen) {
+    wait_past(call, seen);
+    if (stopping) return;
+    body(context, thread);
+    barrier();
+  }
+}
+
+ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+  COPPICE_CHECK(threads >= 1);
+  state_->threads = threads;
+  // More threads than cores: whoever we wait for needs our core, so do not hold it.
+  if (threads > usable_cores()) state_->pauses = 0;
+  State* state = state_.get();
+  for (int thread = 1; thread < threads; ++thread)
+    state->workers.emplace_back([state, thread] { state->work(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  state_->stopping = true;
+  state_->advance(state_->call);
+  for (std::thread& worker : state_->workers) worker.join();
+}
+
+int ThreadPool::size() const { return state_->threads; }
+
+void ThreadPool::barrier() { state_->barrier(); }
+
+void ThreadPool::run_erased(void (*body)(void*, int), void* context) {
+  std::lock_guard lock(state_->run_mutex);
+  DefaultFloatScope scope;
+  state_->body = body;
+  state_->context = context;
+  if (state_->threads > 1) state_->advance(state_->call);
+  body(context, 0);
+  state_->barrier();
+}
+
+}  // namespace coppice
