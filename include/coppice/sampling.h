@@ -1,6 +1,6 @@
 // How a token is drawn from logits. A draw is argmax(logit + T * noise) over the survivors of the filters
-// (Gumbel-max), where the noise is a pure function of (seed, stream, choice, index, token): the same options give
-// the same text with speculation and without. docs/numerics.md has the rules.
+// (Gumbel-max), where the noise is a pure function of (seed, stream, choice, index, token): the same options
+// give the same text with speculation and without. docs/numerics.md has the rules.
 //
 // Order of application, always: bias and bans, penalties, temperature, top-k, typical-p, top-p, min-p, draw.
 #pragma once
@@ -16,8 +16,8 @@
 namespace coppice {
 
 // `keyed`: the target's own draw with keyed noise; text is the same as without speculation, to the token.
-// `rejection`: the classic rule (arXiv:2211.17192; trees without replacement as in arXiv:2305.09781): the same
-// distribution, not the same text.
+// `rejection`: the classic rule (arXiv:2211.17192; trees without replacement as in arXiv:2305.09781): the
+// same distribution, not the same text.
 enum class Acceptance { keyed, rejection };
 
 struct Sampling {
@@ -31,14 +31,14 @@ struct Sampling {
   float frequency_penalty = 0.0f;   // subtracted once per occurrence in the window
   int penalty_window = 64;          // how many last tokens (prompt included) count; -1: all
   std::vector<std::pair<Token, float>> logit_bias;  // added to the logit
-  std::vector<Token> banned;        // never drawn
-  bool ignore_eos = false;          // end-of-text tokens are never drawn
-  std::vector<std::string> stop;    // the answer ends before the first of these
+  std::vector<Token> banned;                        // never drawn
+  bool ignore_eos = false;                          // end-of-text tokens are never drawn
+  std::vector<std::string> stop;                    // the answer ends before the first of these
   std::uint64_t seed = 0;
-  std::uint32_t stream = 0;         // tells requests of one seed apart, where a caller wants that
-  std::uint32_t choice = 0;         // tells the n answers of one request apart
-  int max_tokens = 256;             // > 0
-  int logprobs = -1;                // -1: off; n >= 0: the drawn token's log-probability and the n best
+  std::uint32_t stream = 0;  // tells requests of one seed apart, where a caller wants that
+  std::uint32_t choice = 0;  // tells the n answers of one request apart
+  int max_tokens = 256;      // > 0
+  int logprobs = -1;         // -1: off; n >= 0: the drawn token's log-probability and the n best
   Acceptance acceptance = Acceptance::keyed;
 
   // Names the first field that is out of range and what would be right. `vocab` bounds token ids.

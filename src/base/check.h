@@ -15,13 +15,13 @@ namespace coppice {
 #define COPPICE_CONCAT_(a, b) a##b
 #define COPPICE_CONCAT(a, b) COPPICE_CONCAT_(a, b)
 // COPPICE_TRY(auto x, f()): x is f()'s value, or this function returns f()'s error.
-#define COPPICE_TRY(declaration, expression)                                     \
-  auto COPPICE_CONCAT(try_, __LINE__) = (expression);                            \
-  if (!COPPICE_CONCAT(try_, __LINE__))                                           \
-    return ::tl::unexpected(std::move(COPPICE_CONCAT(try_, __LINE__)).error());  \
+#define COPPICE_TRY(declaration, expression)                                    \
+  auto COPPICE_CONCAT(try_, __LINE__) = (expression);                           \
+  if (!COPPICE_CONCAT(try_, __LINE__))                                          \
+    return ::tl::unexpected(std::move(COPPICE_CONCAT(try_, __LINE__)).error()); \
   declaration = std::move(*COPPICE_CONCAT(try_, __LINE__))
-#define COPPICE_TRY_STATUS(expression)                                           \
-  do {                                                                           \
-    auto try_status = (expression);                                              \
-    if (!try_status) return ::tl::unexpected(std::move(try_status).error());     \
+#define COPPICE_TRY_STATUS(expression)                                       \
+  do {                                                                       \
+    auto try_status = (expression);                                          \
+    if (!try_status) return ::tl::unexpected(std::move(try_status).error()); \
   } while (false)

@@ -1,5 +1,5 @@
-// The one file that knows the operating system: everything Linux-only is declared here, so that another system is
-// one more implementation file beside os_linux.cc.
+// The one file that knows the operating system: everything Linux-only is declared here, so that another
+// system is one more implementation file beside os_linux.cc.
 #pragma once
 
 #include <coppice/error.h>
@@ -48,19 +48,19 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-// Writes through a temporary file beside `path`, then renames: nobody ever sees a half-written file. `write` gets
-// a function that appends bytes; its error, or the disk's, removes the temporary and is returned.
+// Writes through a temporary file beside `path`, then renames: nobody ever sees a half-written file. `write`
+// gets a function that appends bytes; its error, or the disk's, removes the temporary and is returned.
 using Append = std::function<Status(std::span<const std::byte>)>;
 Status write_file(const std::string& path, const std::function<Status(const Append&)>& write);
 Result<std::string> read_file(const std::string& path);
 
-int usable_cores();                  // affinity and cgroup limits respected, at least 1
-std::uint64_t memory_total();        // bytes; the smaller of the machine's and the cgroup's
-std::uint64_t memory_available();    // bytes
-std::string cache_directory();       // $COPPICE_CACHE, else $XDG_CACHE_HOME/coppice, else ~/.cache/coppice
-std::string home_directory();        // empty when there is none
-bool is_terminal(int descriptor);    // 0 stdin, 1 stdout, 2 stderr
-double seconds();                    // monotonic clock
+int usable_cores();                // affinity and cgroup limits respected, at least 1
+std::uint64_t memory_total();      // bytes; the smaller of the machine's and the cgroup's
+std::uint64_t memory_available();  // bytes
+std::string cache_directory();     // $COPPICE_CACHE, else $XDG_CACHE_HOME/coppice, else ~/.cache/coppice
+std::string home_directory();      // empty when there is none
+bool is_terminal(int descriptor);  // 0 stdin, 1 stdout, 2 stderr
+double seconds();                  // monotonic clock
 
 // Saves the floating point control word, sets the IEEE default, restores on leaving.
 class DefaultFloatScope {

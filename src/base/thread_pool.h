@@ -1,6 +1,7 @@
-// A pool for passes: one call runs the same function on every thread, with barriers inside it. Workers spin for
-// the next barrier or call (a pass has several hundred of them, microseconds apart) and go to sleep when nothing
-// comes; where there are more runnable threads than cores they yield, so that a busy neighbour costs its share.
+// A pool for passes: one call runs the same function on every thread, with barriers inside it. Workers spin
+// for the next barrier or call (a pass has several hundred of them, microseconds apart) and go to sleep when
+// nothing comes; where there are more runnable threads than cores they yield, so that a busy neighbour costs
+// its share.
 #pragma once
 
 #include <memory>
@@ -18,9 +19,9 @@ class ThreadPool {
 
   int size() const;
 
-  // Runs body(thread) for thread = 0 .. size()-1 and returns when all have; the caller is thread 0. The floating
-  // point environment of every thread is the default one meanwhile (round to nearest, no flush to zero), and the
-  // caller's is restored. Does not allocate. One call at a time; a second caller waits.
+  // Runs body(thread) for thread = 0 .. size()-1 and returns when all have; the caller is thread 0. The
+  // floating point environment of every thread is the default one meanwhile (round to nearest, no flush to
+  // zero), and the caller's is restored. Does not allocate. One call at a time; a second caller waits.
   template <class Body>
   void run(Body&& body) {
     using Plain = std::remove_reference_t<Body>;

@@ -1,6 +1,7 @@
-// GGUF v3, read by mmap. Everything is checked before anything is used: after open() succeeds every key, string,
-// array and tensor lies inside the file, tensors do not overlap, and sizes do not overflow. The caller asks for
-// values by key and type and gets either the value or a sentence that names the file and the key.
+// GGUF v3, read by mmap. Everything is checked before anything is used: after open() succeeds every key,
+// string, array and tensor lies inside the file, tensors do not overlap, and sizes do not overflow. The
+// caller asks for values by key and type and gets either the value or a sentence that names the file and the
+// key.
 #pragma once
 
 #include <coppice/error.h>
@@ -18,19 +19,30 @@
 namespace coppice::gguf {
 
 enum class Type : std::uint32_t {
-  u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9,
-  u64 = 10, i64 = 11, f64 = 12,
+  u8 = 0,
+  i8 = 1,
+  u16 = 2,
+  i16 = 3,
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12,
 };
 
 // A metadata value: a view into the file. Scalars are arrays of one.
 struct Value {
-  Type type = Type::u8;       // of the elements
+  Type type = Type::u8;  // of the elements
   bool is_array = false;
-  std::uint64_t count = 1;    // elements
-  const std::byte* data = nullptr;                 // numbers: little endian, packed (unaligned)
-  std::vector<std::string_view> strings;           // strings: one view each
+  std::uint64_t count = 1;                // elements
+  const std::byte* data = nullptr;        // numbers: little endian, packed (unaligned)
+  std::vector<std::string_view> strings;  // strings: one view each
 
-  double number(std::uint64_t i = 0) const;        // any numeric or boolean type, converted
+  double number(std::uint64_t i = 0) const;  // any numeric or boolean type, converted
   std::int64_t integer(std::uint64_t i = 0) const;
 };
 

@@ -1,4 +1,5 @@
-// Writes GGUF v3. Collect keys and tensors, then write(): tensors are streamed, the file appears whole or not.
+// Writes GGUF v3. Collect keys and tensors, then write(): tensors are streamed, the file appears whole or
+// not.
 #pragma once
 
 #include <coppice/error.h>
@@ -25,15 +26,17 @@ class Writer {
   void add_i32s(std::string key, std::vector<std::int32_t> values);
   void add_u32s(std::string key, std::vector<std::uint32_t> values);
   void add_f32s(std::string key, std::vector<float> values);
-  void copy(const Key& key);                    // as it is; the source file must outlive write()
-  void copy(const Tensor& tensor);              // bytes as they are; the same
+  void copy(const Key& key);        // as it is; the source file must outlive write()
+  void copy(const Tensor& tensor);  // bytes as they are; the same
   // `bytes` is moved in. shape: ne[0] first, rank values.
-  void add_tensor(std::string name, const Format& format, std::vector<std::int64_t> shape, std::vector<std::byte> bytes);
+  void add_tensor(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                  std::vector<std::byte> bytes);
   // Quantises f32 values to `format`.
-  void add_values(std::string name, const Format& format, std::vector<std::int64_t> shape, std::span<const float> values);
+  void add_values(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                  std::span<const float> values);
 
   Status write(const std::string& path) const;
-  std::vector<std::byte> to_bytes() const;      // for tests and fuzz seeds
+  std::vector<std::byte> to_bytes() const;  // for tests and fuzz seeds
 
  private:
   struct Item {

@@ -1,5 +1,5 @@
-// The table of GGUF block formats: one row per format. Adding a format is one row here, one implementation file,
-// one test; if no packed kind fits it, one more kind in packed.h.
+// The table of GGUF block formats: one row per format. Adding a format is one row here, one implementation
+// file, one test; if no packed kind fits it, one more kind in packed.h.
 #pragma once
 
 #include <coppice/error.h>
@@ -15,11 +15,11 @@
 namespace coppice {
 
 struct Format {
-  std::uint32_t type;      // the number in the file (ggml_type)
-  std::string_view name;   // "Q4_1"
-  int block_values;        // values in a block; 1 for float formats
+  std::uint32_t type;     // the number in the file (ggml_type)
+  std::string_view name;  // "Q4_1"
+  int block_values;       // values in a block; 1 for float formats
   int block_bytes;
-  PackedKind packed;       // what pack() makes of it
+  PackedKind packed;  // what pack() makes of it
   // values [count] from blocks; count is a multiple of block_values. Equal to the gguf package's dequantize.
   void (*unpack)(const std::byte* blocks, float* values, std::int64_t count);
   // The format's reference quantiser (as the gguf package's quantize).
@@ -31,13 +31,14 @@ struct Format {
 };
 
 std::span<const Format> formats();
-const Format* find_format(std::uint32_t type);          // null if there is no such row
-const Format* find_format(std::string_view name);       // case-insensitive
+const Format* find_format(std::uint32_t type);     // null if there is no such row
+const Format* find_format(std::string_view name);  // case-insensitive
 
 std::size_t row_bytes(const Format& format, std::int64_t values);
 
 // Packs groups [group_begin, group_end) of a matrix whose `data` is already sized; call from several threads.
-void pack_groups(const Format& format, const std::byte* tensor, PackedMatrix& matrix, int group_begin, int group_end);
+void pack_groups(const Format& format, const std::byte* tensor, PackedMatrix& matrix, int group_begin,
+                 int group_end);
 // Sizes and packs the whole of it.
 Result<PackedMatrix> pack(const Format& format, const std::byte* tensor, int outputs, int inputs);
 

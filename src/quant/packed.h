@@ -1,10 +1,11 @@
-// The kernel layout: a weight matrix repacked so that one streamed load of a weight vector serves every row of the
-// pass while it is in a register. 16 outputs lie in the lanes; a group is 16 outputs x all inputs; groups follow
-// each other. Outputs beyond `outputs` in the last group are zero. Packing is lossless (docs/numerics.md, 19).
+// The kernel layout: a weight matrix repacked so that one streamed load of a weight vector serves every row
+// of the pass while it is in a register. 16 outputs lie in the lanes; a group is 16 outputs x all inputs;
+// groups follow each other. Outputs beyond `outputs` in the last group are zero. Packing is lossless
+// (docs/numerics.md, 19).
 //
 //   q4, q4_offset  per block of 16 outputs x 32 inputs: 256 bytes of nibbles, then 16 f16 scales d, and for
-//                  q4_offset 16 f16 offsets m. Byte (64*j + 4*lane + t), j in 0..3, t in 0..3: its low nibble is
-//                  input 4*j + t, its high nibble input 16 + 4*j + t. q4: value = d * (nibble - 8).
+//                  q4_offset 16 f16 offsets m. Byte (64*j + 4*lane + t), j in 0..3, t in 0..3: its low nibble
+//                  is input 4*j + t, its high nibble input 16 + 4*j + t. q4: value = d * (nibble - 8).
 //                  q4_offset: value = d * nibble + m.
 //   q8             per block: 512 bytes, byte (64*j + 4*lane + t), j in 0..7, is input 4*j + t as code + 128
 //                  (unsigned), then 16 f16 scales d. value = d * (byte - 128).

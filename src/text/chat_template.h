@@ -13,7 +13,7 @@
 namespace coppice {
 
 struct ChatMessage {
-  std::string role;     // "system", "user", "assistant"
+  std::string role;  // "system", "user", "assistant"
   std::string content;
 };
 
@@ -22,8 +22,8 @@ class ChatTemplate {
   // ChatML is recognised by its markers; a template of another family is refused with its first line.
   static Result<ChatTemplate> make(const Vocabulary& vocabulary);
 
-  // The conversation as tokens, ready for the assistant's turn if `open_answer`. What a user typed is text: the
-  // spellings of control tokens inside it never become control tokens.
+  // The conversation as tokens, ready for the assistant's turn if `open_answer`. What a user typed is text:
+  // the spellings of control tokens inside it never become control tokens.
   Result<std::vector<Token>> tokens(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
                                     bool open_answer = true) const;
   // The same as text (for people to look at).

@@ -11,25 +11,32 @@
 
 namespace coppice {
 
-enum class TokenKind : std::int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+enum class TokenKind : std::int32_t {
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
+};
 
 struct Vocabulary {
-  std::string model;                 // tokenizer.ggml.model: "gpt2" for byte-level BPE
-  std::string pre;                   // tokenizer.ggml.pre: the splitting rule, "smollm", "gpt-2"
-  std::vector<std::string> tokens;   // as in the file (byte-level BPE: in the GPT-2 byte alphabet)
-  std::vector<TokenKind> kinds;      // the same length
-  std::vector<std::string> merges;   // "left right"
-  std::string chat_template;         // empty if the file has none
+  std::string model;                // tokenizer.ggml.model: "gpt2" for byte-level BPE
+  std::string pre;                  // tokenizer.ggml.pre: the splitting rule, "smollm", "gpt-2"
+  std::vector<std::string> tokens;  // as in the file (byte-level BPE: in the GPT-2 byte alphabet)
+  std::vector<TokenKind> kinds;     // the same length
+  std::vector<std::string> merges;  // "left right"
+  std::string chat_template;        // empty if the file has none
   Token bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
-  std::vector<Token> end_tokens;     // every token that ends a text: eos, eot, eom, and control tokens so named
+  std::vector<Token> end_tokens;  // every token that ends a text: eos, eot, eom, and control tokens so named
   bool add_bos = false;
 
   // Fails on what is missing or contradicts itself, naming the key.
   static Result<Vocabulary> read(const gguf::File& file);
 };
 
-// A draft guesses token ids, so its vocabulary must be the target's, token by token. Compares content; the error
-// says where they first differ.
+// A draft guesses token ids, so its vocabulary must be the target's, token by token. Compares content; the
+// error says where they first differ.
 Status same_vocabulary(const Vocabulary& target, const Vocabulary& draft);
 
 }  // namespace coppice

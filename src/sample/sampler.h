@@ -1,0 +1,73 @@
+// The target's draw: a deterministic function of (logits, path, key), with the same bits on every ISA (law
+// 1). One Sampler per request; immutable after make(), scratch is brought by the caller.
+#pragma once
+
+#include <coppice/sampling.h>
+
+#include <span>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "sample/path_state.h"
+
+namespace coppice {
+
+struct TokenLogprob {
+  Token token = kNoToken;
+  float logprob = 0;
+};
+
+struct Draw {
+  Token token = kNoToken;
+  float logprob = 0;  // natural log, of the target's distribution before filters (bias and penalties applied,
+                      // temperature not); computed if logprobs were asked for, else 0
+  int top = 0;        // how many of Scratch::top are valid
+};
+
+struct Ranked {
+  Token token = kNoToken;
+  float logprob = 0;  // natural log under the filtered, tempered distribution (T = 0: softmax at T = 1)
+  double score = 0;   // logit + T * noise: draw() would give the first of them
+};
+
+class Sampler {
+ public:
+  // Working memory for one vocabulary; made once, reused, never shared between threads.
+  struct Scratch {
+    std::vector<float> logits;         // [vocab], processed
+    std::vector<float> probabilities;  // [vocab]
+    std::vector<int> order;            // [vocab]
+    std::vector<double> noise;         // [vocab]
+    std::vector<TokenLogprob> top;     // the best log-probabilities of the last draw, best first
+    explicit Scratch(int vocab = 0);
+  };
+
+  Sampler() = default;
+  // `end_tokens`: what ignore_eos bans. Validates the options.
+  static Result<Sampler> make(const Sampling& options, int vocab, std::vector<Token> end_tokens);
+
+  // logits: [vocab], left unchanged. Error only when no token can be drawn (no finite logit, all banned).
+  Result<Draw> draw(std::span<const float> logits, const PathState& state, Scratch& scratch) const;
+
+  // For drafts: the best out.size() tokens of the draft's own logits after this request's filters and
+  // penalties along this path, with the noise the target's draw will use - sampling without replacement for
+  // free. Returns how many. Same order and ties as draw(): rank(...)[0].token == draw(...).token.
+  int rank(std::span<const float> logits, const PathState& state, Scratch& scratch,
+           std::span<Ranked> out) const;
+
+  // The filtered, tempered, normalised distribution into scratch.probabilities (for rejection sampling; T =
+  // 0: a point mass). The same errors as draw().
+  Status distribution(std::span<const float> logits, const PathState& state, Scratch& scratch) const;
+
+  const Sampling& options() const { return options_; }
+  NoiseKey key() const { return {options_.seed, options_.choice, options_.stream}; }
+  // The Gumbel noise of one token at an index (not yet multiplied by the temperature).
+  double noise(std::int64_t index, Token token) const;
+
+ private:
+  Sampling options_;
+  int vocab_ = 0;
+  std::vector<Token> end_tokens_;
+};
+
+}  // namespace coppice
