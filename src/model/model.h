@@ -1,0 +1,106 @@
+// Weights and shape of a model, immutable, shared by any number of contexts; and a Context: what one user of
+// it needs to run passes.
+#pragma once
+
+#include <coppice/error.h>
+#include <coppice/token.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "gguf/file.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+#include "model/kv_cache.h"
+#include "model/row.h"
+
+namespace coppice {
+
+struct ModelWeights;  // weights.h: packed matrices and vectors by role
+
+class Model {
+ public:
+  // Reads, checks and packs. Errors name the file, the tensor or the key. A model larger than memory is
+  // refused before anything is read. `progress` (optional) is called with the fraction done.
+  static Result<std::shared_ptr<const Model>> load(std::shared_ptr<const gguf::File> file, ThreadPool& pool,
+                                                   const std::function<void(double)>& progress = {});
+  ~Model();
+
+  const ModelConfig& config() const { return config_; }
+  const ModelWeights& weights() const { return *weights_; }
+  const std::string& path() const { return path_; }
+  std::size_t weight_bytes() const;  // packed bytes that a pass with logits for one row streams
+
+  // Full token ids of the rows of a trimmed head; empty: the head is the whole vocabulary.
+  std::span<const Token> head_tokens() const;
+
+ private:
+  Model();
+  ModelConfig config_;
+  std::unique_ptr<ModelWeights> weights_;
+  std::string path_;
+};
+
+struct ContextOptions {
+  KvOptions kv;
+  int max_rows = 64;    // of one pass
+  int max_logits = 64;  // rows of one pass that may want logits
+};
+
+// Counted where the kernels are called, never estimated.
+struct PassStats {
+  std::uint64_t passes = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t weight_bytes = 0;  // packed bytes streamed, once a pass and matrix
+  std::uint64_t kv_bytes = 0;      // cache bytes that attention's rows see, shared lines once a pass
+  double seconds = 0;
+};
+
+// Sees every matmul of a pass (coppice eval layers). Null on the fast path. Called by thread 0.
+struct LayerTap {
+  virtual ~LayerTap() = default;
+  // Inputs are task.x (float kinds) or task.q (codes); x is also given for quantised kinds: [rows, inputs].
+  virtual void matmul(const char* tensor, const MatmulTask& task, const float* x) = 0;
+};
+
+class Context {
+ public:
+  static Result<std::unique_ptr<Context>> make(std::shared_ptr<const Model> model,
+                                               const ContextOptions& options, ThreadPool& pool);
+  ~Context();
+
+  // One pass over every row (at most max_rows). Rows with slot = kCommitted are committed when it returns.
+  // Fails only when a value is not finite: the error names the layer; nothing is committed then. Does not
+  // allocate otherwise. Room for committed rows must have been reserved; slots must be below kv.slots.
+  Status forward(std::span<const Row> rows);
+
+  // Of the last pass, by row index; the row must have wanted it.
+  // logits: [vocab] in full token ids (a trimmed head leaves the others at -infinity).
+  std::span<const float> logits(int row) const;
+  std::span<const float> hidden(int row) const;  // [hidden], after the last block, before the output norm
+
+  const Model& model() const { return *model_; }
+  KvCache& cache() { return cache_; }
+  const ContextOptions& options() const { return options_; }
+  const PassStats& stats() const { return stats_; }
+  void reset_stats() { stats_ = {}; }
+  void set_tap(LayerTap* tap) { tap_ = tap; }
+  std::size_t bytes() const;  // memory held, cache included
+
+ private:
+  Context(std::shared_ptr<const Model> model, const ContextOptions& options, ThreadPool& pool, KvCache cache);
+  struct Workspace;
+  std::shared_ptr<const Model> model_;
+  ContextOptions options_;
+  ThreadPool& pool_;
+  KvCache cache_;
+  std::unique_ptr<Workspace> work_;
+  PassStats stats_;
+  LayerTap* tap_ = nullptr;
+};
+
+}  // namespace coppice
