@@ -26,6 +26,9 @@ enum class PackedKind : std::uint8_t { f32, f16, bf16, q4, q4_offset, q8 };
 inline constexpr int kGroupOutputs = 16;
 inline constexpr int kBlockInputs = 32;
 
+// Where the parts of a block begin (the picture above).
+inline constexpr std::size_t kQ4Scales = 256, kQ4Offsets = 288, kQ8Scales = 512;
+
 struct PackedMatrix {
   PackedKind kind = PackedKind::f32;
   int outputs = 0;  // rows of the GGUF tensor (ne[1])

@@ -1,0 +1,84 @@
+// The table. To add a format: a row here, its four functions in a file of its own (declared in blocks.h), a
+// row in formats_test.cc's list.
+#include "quant/formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "quant/blocks.h"
+
+namespace coppice {
+namespace {
+
+// clang-format off
+constexpr Format kFormats[] = {
+    // type, name, values and bytes of a block, packed kind
+    { 0, "F32",   1,  4, PackedKind::f32,       f32::unpack,  f32::quantize,  f32::pack_lane,  f32::find_nonfinite},
+    { 1, "F16",   1,  2, PackedKind::f16,       f16::unpack,  f16::quantize,  f16::pack_lane,  f16::find_nonfinite},
+    { 2, "Q4_0", 32, 18, PackedKind::q4,        q4_0::unpack, q4_0::quantize, q4_0::pack_lane, q4_0::find_nonfinite},
+    { 3, "Q4_1", 32, 20, PackedKind::q4_offset, q4_1::unpack, q4_1::quantize, q4_1::pack_lane, q4_1::find_nonfinite},
+    { 8, "Q8_0", 32, 34, PackedKind::q8,        q8_0::unpack, q8_0::quantize, q8_0::pack_lane, q8_0::find_nonfinite},
+    {30, "BF16",  1,  2, PackedKind::bf16,      bf16::unpack, bf16::quantize, bf16::pack_lane, bf16::find_nonfinite},
+};
+// clang-format on
+
+char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+bool same_letters(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return upper(x) == upper(y); });
+}
+
+}  // namespace
+
+std::span<const Format> formats() { return kFormats; }
+
+const Format* find_format(std::uint32_t type) {
+  for (const Format& format : kFormats)
+    if (format.type == type) return &format;
+  return nullptr;
+}
+
+const Format* find_format(std::string_view name) {
+  for (const Format& format : kFormats)
+    if (same_letters(format.name, name)) return &format;
+  return nullptr;
+}
+
+std::size_t row_bytes(const Format& format, std::int64_t values) {
+  COPPICE_CHECK(values >= 0 && values % format.block_values == 0);
+  return static_cast<std::size_t>(values / format.block_values) *
+         static_cast<std::size_t>(format.block_bytes);
+}
+
+void pack_groups(const Format& format, const std::byte* tensor, PackedMatrix& matrix, int group_begin,
+                 int group_end) {
+  const std::size_t stride = row_bytes(format, matrix.inputs);
+  for (int g = group_begin; g < group_end; ++g) {
+    std::byte* group = matrix.data.data() + matrix.group_bytes() * static_cast<std::size_t>(g);
+    const int first = g * kGroupOutputs;
+    const int lanes = std::min(kGroupOutputs, matrix.outputs - first);
+    if (lanes < kGroupOutputs) std::memset(group, 0, matrix.group_bytes());
+    for (int lane = 0; lane < lanes; ++lane)
+      format.pack_lane(tensor + stride * static_cast<std::size_t>(first + lane), matrix.inputs, lane, group);
+  }
+}
+
+Result<PackedMatrix> pack(const Format& format, const std::byte* tensor, int outputs, int inputs) {
+  if (outputs < 1 || inputs < 1 || inputs % format.block_values != 0)
+    return fail(fmt::format(
+        "a {} matrix of {} rows of {} values cannot be packed: rows of a multiple of {} values can",
+        format.name, outputs, inputs, format.block_values));
+  PackedMatrix matrix;
+  matrix.kind = format.packed;
+  matrix.outputs = outputs;
+  matrix.inputs = inputs;
+  COPPICE_TRY(matrix.data, Buffer::make(matrix.bytes()));
+  pack_groups(format, tensor, matrix, 0, matrix.groups());
+  return matrix;
+}
+
+}  // namespace coppice

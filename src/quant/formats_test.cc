@@ -1,0 +1,236 @@
+#include "quant/formats.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace coppice {
+namespace {
+
+std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+std::vector<float> normal_values(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.0f, 0.05f);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// Random bytes with scales made finite: any such block is one a file may hold.
+std::vector<std::byte> random_blocks(const Format& format, std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> blocks(row_bytes(format, count));
+  for (std::byte& byte : blocks) byte = static_cast<std::byte>(random());
+  for (std::int64_t at = format.find_nonfinite(blocks.data(), count); at >= 0;
+       at = format.find_nonfinite(blocks.data(), count))
+    for (std::size_t i = 0; i < 4; ++i)  // d and m, or a value
+      if (i < static_cast<std::size_t>(format.block_bytes))
+        blocks[row_bytes(format, at) + i] = std::byte{0x21};
+  return blocks;
+}
+
+class FormatsTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  const Format& format() const { return *find_format(GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(EachRow, FormatsTest,
+                         ::testing::Values("F32", "F16", "Q4_0", "Q4_1", "Q8_0", "BF16"),
+                         [](const auto& row) { return row.param; });
+
+TEST_P(FormatsTest, PackingIsLossless) {
+  const int inputs = 96;
+  for (const int outputs : {1, 15, 16, 17, 40}) {
+    const std::int64_t count = static_cast<std::int64_t>(inputs) * outputs;
+    const std::vector<std::byte> blocks = random_blocks(format(), count, 7);
+    std::vector<float> expected(static_cast<std::size_t>(count));
+    format().unpack(blocks.data(), expected.data(), count);
+    const auto matrix = pack(format(), blocks.data(), outputs, inputs);
+    ASSERT_TRUE(matrix);
+    EXPECT_EQ(matrix->data.size(), matrix->bytes());
+    std::vector<float> row(inputs);
+    for (int output = 0; output < outputs; ++output) {
+      unpack_row(*matrix, output, row.data());
+      ASSERT_EQ(std::memcmp(row.data(), expected.data() + output * inputs, sizeof(float) * inputs), 0)
+          << output;
+    }
+  }
+}
+
+TEST_P(FormatsTest, PackingGroupByGroupGivesTheSameBytes) {
+  const int inputs = 64, outputs = 50;
+  const std::vector<std::byte> blocks = random_blocks(format(), inputs * outputs, 8);
+  const auto whole = pack(format(), blocks.data(), outputs, inputs);
+  auto parts = pack(format(), blocks.data(), outputs, inputs);
+  ASSERT_TRUE(whole && parts);
+  std::memset(parts->data.data(), 0xff, parts->data.size());
+  for (const int g : {3, 1, 0, 2}) pack_groups(format(), blocks.data(), *parts, g, g + 1);
+  EXPECT_EQ(std::memcmp(parts->data.data(), whole->data.data(), whole->bytes()), 0);
+}
+
+TEST_P(FormatsTest, PackedSizeIsThatOfTheSource) {
+  const auto matrix = pack(format(), random_blocks(format(), 64 * 32, 9).data(), 32, 64);
+  EXPECT_EQ(matrix->bytes(), row_bytes(format(), 64 * 32));
+}
+
+TEST_P(FormatsTest, QuantisingUnpackedValuesKeepsThem) {
+  const auto values = normal_values(640, 10);
+  std::vector<std::byte> blocks(row_bytes(format(), 640));
+  format().quantize(values.data(), blocks.data(), 640);
+  std::vector<float> unpacked(640);
+  format().unpack(blocks.data(), unpacked.data(), 640);
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::fabs(value));
+  // Half a step of 1/7.5 of the largest for four bits, and far less for the others.
+  const float allowed =
+      largest * (format().block_bytes <= 20 && format().block_values == 32 ? 0.14f : 0.005f);
+  for (std::size_t i = 0; i < 640; ++i) ASSERT_NEAR(unpacked[i], values[i], allowed) << i;
+}
+
+TEST_P(FormatsTest, ANonFiniteScaleIsFoundWhereItIs) {
+  const std::int64_t count = 320;
+  const std::vector<float> values = normal_values(count, 11);
+  std::vector<std::byte> blocks(row_bytes(format(), count));
+  format().quantize(values.data(), blocks.data(), count);
+  EXPECT_EQ(format().find_nonfinite(blocks.data(), count), -1);
+  const std::uint16_t broken = format().name == "BF16" ? 0x7f80 : 0x7c00;
+  const std::size_t shift = format().name == "F32" ? 2 : 0;  // the upper half of the f32
+  const std::uint16_t top = format().name == "F32" ? 0x7fc0 : broken;
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{64}, std::int64_t{288}}) {
+    std::vector<std::byte> bad = blocks;
+    std::memcpy(bad.data() + row_bytes(format(), at) + shift, &top, 2);
+    EXPECT_EQ(format().find_nonfinite(bad.data(), count), at);
+  }
+}
+
+TEST_P(FormatsTest, QuantisingAnythingAtAllIsDefined) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> values = normal_values(128, 12);
+  values[3] = inf;
+  values[35] = std::numeric_limits<float>::quiet_NaN();
+  values[70] = -inf;
+  for (std::size_t i = 96; i < 128; ++i) values[i] = (i % 2 == 0) ? 1e-44f : 0.0f;  // 1/d overflows
+  std::vector<std::byte> blocks(row_bytes(format(), 128));
+  format().quantize(values.data(), blocks.data(), 128);  // no undefined conversion: the sanitizers watch
+}
+
+TEST(Formats, AreFoundByTypeAndByNameInAnyCase) {
+  for (const Format& format : formats()) {
+    EXPECT_EQ(find_format(format.type), &format);
+    EXPECT_EQ(find_format(format.name), &format);
+  }
+  EXPECT_EQ(find_format("q4_1"), find_format(3u));
+  EXPECT_EQ(find_format("bf16"), find_format(30u));
+  EXPECT_EQ(find_format(12u), nullptr);
+  EXPECT_EQ(find_format("Q4_K"), nullptr);
+  EXPECT_EQ(find_format(""), nullptr);
+}
+
+TEST(Formats, ThePackedLayoutIsTheOneInTheHeader) {
+  // 17 outputs, so that output 16 is lane 0 of the second group; one block of 32 inputs.
+  const Format& format = *find_format("Q8_0");
+  std::vector<std::byte> tensor(row_bytes(format, 32) * 17);
+  for (std::size_t row = 0; row < 17; ++row) {
+    std::byte* at = tensor.data() + row * 34;
+    at[1] = static_cast<std::byte>(row);  // d
+    for (std::size_t i = 0; i < 32; ++i) at[2 + i] = static_cast<std::byte>(row * 7 + i);
+  }
+  const auto matrix = pack(format, tensor.data(), 17, 32);
+  ASSERT_EQ(matrix->groups(), 2);
+  ASSERT_EQ(matrix->group_bytes(), 544u);
+  for (std::size_t row = 0; row < 17; ++row) {
+    const std::byte* group = matrix->group(static_cast<int>(row / 16));
+    const std::size_t lane = row % 16;
+    EXPECT_EQ(std::to_integer<std::size_t>(group[512 + 2 * lane + 1]), row);
+    for (std::size_t i = 0; i < 32; ++i)
+      EXPECT_EQ(std::to_integer<std::uint8_t>(group[64 * (i / 4) + 4 * lane + i % 4]),
+                static_cast<std::uint8_t>(row * 7 + i + 128));
+  }
+  for (std::size_t lane = 1; lane < 16; ++lane)
+    EXPECT_EQ(matrix->group(1)[512 + 2 * lane + 1], std::byte{0}) << "outputs beyond the last are zero";
+}
+
+TEST(Formats, NibblesLieInTheHeadersPlaces) {
+  const Format& format = *find_format("Q4_1");
+  std::vector<std::byte> row(20);
+  for (std::size_t i = 0; i < 16; ++i) row[4 + i] = static_cast<std::byte>(i | (15 - i) << 4);
+  row[0] = std::byte{0x11}, row[2] = std::byte{0x22};
+  const auto matrix = pack(format, row.data(), 1, 32);
+  ASSERT_EQ(matrix->group_bytes(), 320u);
+  for (std::size_t j = 0; j < 4; ++j)
+    for (std::size_t t = 0; t < 4; ++t)
+      EXPECT_EQ(matrix->group(0)[64 * j + t], row[4 + 4 * j + t]);  // lane 0
+  EXPECT_EQ(matrix->group(0)[256], std::byte{0x11});
+  EXPECT_EQ(matrix->group(0)[288], std::byte{0x22});
+}
+
+TEST(Formats, RowsThatAreNotWholeBlocksAreRefused) {
+  const auto matrix = pack(*find_format("Q4_1"), nullptr, 4, 40);
+  ASSERT_FALSE(matrix);
+  EXPECT_EQ(matrix.error().message,
+            "a Q4_1 matrix of 4 rows of 40 values cannot be packed: rows of a multiple of 32 values can");
+}
+
+TEST(Halves, EveryF16SurvivesTheTripThroughF32) {
+  for (std::uint32_t half = 0; half < 0x10000; ++half) {
+    const float value = f16_to_f32(static_cast<std::uint16_t>(half));
+    const bool nan = (half & 0x7fff) > 0x7c00;
+    const std::uint32_t expected = nan ? half | 0x200 : half;
+    ASSERT_EQ(f32_to_f16(value), expected) << half;
+    ASSERT_EQ(std::isnan(value), nan) << half;
+  }
+}
+
+TEST(Halves, F16RoundsToNearestEven) {
+  EXPECT_EQ(f32_to_f16(65504.0f), 0x7bff);
+  EXPECT_EQ(f32_to_f16(65519.996f), 0x7bff);
+  EXPECT_EQ(f32_to_f16(65520.0f), 0x7c00);
+  EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);
+  EXPECT_EQ(f32_to_f16(std::nextafter(0x1p-25f, 1.0f)), 0x0001);
+  EXPECT_EQ(f32_to_f16(0x1.8p-24f), 0x0002);
+  EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3c00);
+  EXPECT_EQ(f32_to_f16(1.0f + 3 * 0x1p-11f), 0x3c02);
+  EXPECT_EQ(f32_to_f16(-0.0f), 0x8000);
+  EXPECT_EQ(f32_to_f16(0x1.ffcp-15f + 0x1p-25f), 0x0400)
+      << "rounding carries a denormal into the normal numbers";
+}
+
+TEST(Halves, Bf16RoundsToNearestEven) {
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x3f808001u)), 0x3f81);
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x7f7fffffu)), 0x7f80);
+  EXPECT_EQ(f32_to_bf16(std::bit_cast<float>(0x7f800001u)), 0x7fc0);
+  EXPECT_EQ(bits(bf16_to_f32(0x8001)), 0x80010000u);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("f16c,avx"))) bool agrees_with_hardware(std::uint32_t pattern) {
+  const __m128 value = _mm_castsi128_ps(_mm_set1_epi32(static_cast<int>(pattern)));
+  const auto half = static_cast<std::uint16_t>(_mm_extract_epi16(_mm_cvtps_ph(value, 0), 0));
+  const auto widened = static_cast<std::uint32_t>(_mm_cvtsi128_si32(
+      _mm_castps_si128(_mm_cvtph_ps(_mm_set1_epi16(static_cast<short>(pattern & 0xffff))))));
+  return half == f32_to_f16(std::bit_cast<float>(pattern)) &&
+         widened == bits(f16_to_f32(static_cast<std::uint16_t>(pattern & 0xffff)));
+}
+
+TEST(Halves, F16AgreesWithTheCpusOwnConversion) {
+  if (!cpu_features().f16c) GTEST_SKIP() << "this CPU has no conversion of its own";
+  for (std::uint32_t half = 0; half < 0x10000; ++half) ASSERT_TRUE(agrees_with_hardware(half));
+  for (std::uint64_t pattern = 0; pattern < 0x100000000u; pattern += 997)
+    ASSERT_TRUE(agrees_with_hardware(static_cast<std::uint32_t>(pattern))) << std::hex << pattern;
+}
+#endif
+
+}  // namespace
+}  // namespace coppice

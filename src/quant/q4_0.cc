@@ -1,0 +1,61 @@
+// Q4_0: 32 values in 18 bytes. f16 scale d, then 16 bytes; byte i holds value i in its low nibble and value
+// 16 + i in its high one. value = d * (nibble - 8).
+#include "quant/blocks.h"
+#include "quant/formats.h"
+
+namespace coppice::q4_0 {
+namespace {
+
+constexpr int kBytes = 18;
+
+// The value furthest from zero (the first of equals), with its sign: it becomes the code 0, which is -8.
+float extreme(const float* values) {
+  float best = values[0];
+  for (int i = 1; i < kBlockValues; ++i)
+    if (std::fabs(values[i]) > std::fabs(best)) best = values[i];
+  return best;
+}
+
+}  // namespace
+
+void unpack(const std::byte* blocks, float* values, std::int64_t count) {
+  for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes, values += kBlockValues) {
+    const float d = f16_to_f32(load<std::uint16_t>(blocks));
+    for (int i = 0; i < 16; ++i) {
+      const int byte = std::to_integer<int>(blocks[2 + i]);
+      values[i] = d * static_cast<float>((byte & 15) - 8);
+      values[16 + i] = d * static_cast<float>((byte >> 4) - 8);
+    }
+  }
+}
+
+void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+  for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes, values += kBlockValues) {
+    const float d = extreme(values) / -8.0f;
+    const float id = inverse(d);
+    store(blocks, f32_to_f16(d));
+    for (int i = 0; i < 16; ++i) {
+      const int low = nibble_of(values[i] * id + 8.5f);
+      const int high = nibble_of(values[16 + i] * id + 8.5f);
+      blocks[2 + i] = static_cast<std::byte>(low | high << 4);
+    }
+  }
+}
+
+void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
+  const std::size_t unit = packed_unit_bytes(PackedKind::q4);
+  for (int at = 0; at < inputs; at += kBlockInputs, row += kBytes, group += unit) {
+    // The file's byte i pairs inputs i and 16 + i, and so does the packed layout: four bytes move as they
+    // are.
+    for (int j = 0; j < 4; ++j) std::memcpy(group + 64 * j + 4 * lane, row + 2 + 4 * j, 4);
+    std::memcpy(group + kQ4Scales + 2 * lane, row, 2);
+  }
+}
+
+std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
+  for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes)
+    if (!finite_half(load<std::uint16_t>(blocks))) return at;
+  return -1;
+}
+
+}  // namespace coppice::q4_0

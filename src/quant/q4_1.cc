@@ -1,0 +1,58 @@
+// Q4_1: 32 values in 20 bytes. f16 scale d, f16 offset m, then nibbles as in Q4_0. value = d * nibble + m,
+// the product rounded before the sum.
+#include <algorithm>
+
+#include "quant/blocks.h"
+#include "quant/formats.h"
+
+namespace coppice::q4_1 {
+namespace {
+
+constexpr int kBytes = 20;
+
+}  // namespace
+
+void unpack(const std::byte* blocks, float* values, std::int64_t count) {
+  for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes, values += kBlockValues) {
+    const float d = f16_to_f32(load<std::uint16_t>(blocks));
+    const float m = f16_to_f32(load<std::uint16_t>(blocks + 2));
+    for (int i = 0; i < 16; ++i) {
+      const int byte = std::to_integer<int>(blocks[4 + i]);
+      values[i] = d * static_cast<float>(byte & 15) + m;
+      values[16 + i] = d * static_cast<float>(byte >> 4) + m;
+    }
+  }
+}
+
+void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+  for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes, values += kBlockValues) {
+    const float low_value = *std::min_element(values, values + kBlockValues);
+    const float high_value = *std::max_element(values, values + kBlockValues);
+    const float d = (high_value - low_value) / 15.0f;
+    const float id = inverse(d);
+    store(blocks, f32_to_f16(d));
+    store(blocks + 2, f32_to_f16(low_value));
+    for (int i = 0; i < 16; ++i) {
+      const int low = nibble_of((values[i] - low_value) * id + 0.5f);
+      const int high = nibble_of((values[16 + i] - low_value) * id + 0.5f);
+      blocks[4 + i] = static_cast<std::byte>(low | high << 4);
+    }
+  }
+}
+
+void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
+  const std::size_t unit = packed_unit_bytes(PackedKind::q4_offset);
+  for (int at = 0; at < inputs; at += kBlockInputs, row += kBytes, group += unit) {
+    for (int j = 0; j < 4; ++j) std::memcpy(group + 64 * j + 4 * lane, row + 4 + 4 * j, 4);
+    std::memcpy(group + kQ4Scales + 2 * lane, row, 2);
+    std::memcpy(group + kQ4Offsets + 2 * lane, row + 2, 2);
+  }
+}
+
+std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
+  for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes)
+    if (!finite_half(load<std::uint16_t>(blocks)) || !finite_half(load<std::uint16_t>(blocks + 2))) return at;
+  return -1;
+}
+
+}  // namespace coppice::q4_1
