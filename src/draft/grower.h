@@ -1,0 +1,57 @@
+// Drafters in, trees out: best-first by the estimated chance that the target takes a node. One grower serves
+// all requests of a pass, and each stage has one of its own. docs/architecture.md, "How trees are grown".
+#pragma once
+
+#include <coppice/error.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "tree/mixer.h"
+#include "tree/token_tree.h"
+
+namespace coppice {
+
+struct GrowJob {
+  int sequence = 0;
+  std::span<const Token> committed;  // the root last
+  const Sampler* sampler = nullptr;
+  Budget budget;
+  TokenTree* tree = nullptr;  // reset(root) by the caller; guesses are added below the root, or, when the
+                              // tree already has nodes (a stage's memory), below `from`
+  std::span<const int> from;  // nodes to grow below; empty: the root
+};
+
+class Grower {
+ public:
+  struct Options {
+    int sequences = 1;
+    int max_nodes = kMaxTreeNodes;
+  };
+  Grower(std::vector<std::unique_ptr<Drafter>> drafters, const Options& options);
+  ~Grower();
+
+  Status begin(int sequence, std::span<const Token> tokens, const Sampler& sampler);
+  void end(int sequence);
+  void grow(std::span<GrowJob> jobs);
+  // The target drew `accepted`, the first of them at the root of the last tree grown for this sequence;
+  // `committed` is what was committed when that tree was grown. Teaches the mixer at every visited node, then
+  // the drafters.
+  void observe(int sequence, std::span<const Token> committed, std::span<const Token> accepted);
+
+  std::span<const std::unique_ptr<Drafter>> drafters() const;
+  int features() const;  // of the mixer, the constant included
+  int buckets() const;
+  // Weights every new sequence starts with: [2: greedy, sampled][buckets][features].
+  Status set_prior(std::span<const float> weights);
+  std::span<const float> weights(int sequence) const;  // of the mode the sequence runs in
+  PassCost take_cost();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace coppice

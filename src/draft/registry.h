@@ -1,0 +1,44 @@
+// The table of drafters: registry.cc has one row per name.
+#pragma once
+
+#include <coppice/error.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/thread_pool.h"
+#include "draft/drafter.h"
+#include "draft/expression.h"
+#include "draft/grower.h"
+#include "model/model.h"
+#include "text/vocabulary.h"
+
+namespace coppice {
+
+// What drafters are built from.
+struct DraftEnvironment {
+  const Vocabulary* vocabulary = nullptr;  // the target's
+  ThreadPool* pool = nullptr;
+  int sequences = 1;
+  int context = 2048;  // positions per sequence
+  CacheType cache_type = CacheType::f16;
+  // Loads a draft model (once per file) and its vocabulary, to be compared with the target's.
+  std::function<Result<std::shared_ptr<const Model>>(const std::string& path)> load_model;
+  std::function<Result<Vocabulary>(const std::string& path)> load_vocabulary;
+};
+
+struct DrafterRow {
+  std::string_view name;
+  std::string_view usage;    // "stage(DRAFT.gguf, MIX)"
+  std::string_view summary;  // one line for help
+  Result<std::unique_ptr<Drafter>> (*make)(const DrafterNode& node, const DraftEnvironment& environment);
+};
+std::span<const DrafterRow> drafter_rows();
+
+// A whole mix; null when it is empty. An unknown name or option is refused with the choices there are.
+Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEnvironment& environment);
+
+}  // namespace coppice
