@@ -11,7 +11,7 @@
 
 #include <cstring>
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 #if defined(__x86_64__)
@@ -133,4 +133,4 @@ DefaultFloatScope::DefaultFloatScope() : saved_(float_control()) { set_float_con
 
 DefaultFloatScope::~DefaultFloatScope() { set_float_control(saved_); }
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -15,7 +15,7 @@
 
 #include "base/os.h"
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
@@ -170,4 +170,4 @@ std::string cache_directory() {
   return home_directory() + "/.cache/coppice";
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace coppice {
+namespace coppice::core {
 
 // A whole file, read-only, mapped. Moving keeps the address.
 class MappedFile {
@@ -83,4 +83,4 @@ struct CpuFeatures {
 };
 const CpuFeatures& cpu_features();
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -17,7 +17,7 @@
 
 #include "base/os.h"
 
-namespace coppice {
+namespace coppice::core {
 
 // File formats are little endian and are read in place.
 static_assert(std::endian::native == std::endian::little, "Coppice runs on little-endian machines only");
@@ -244,4 +244,4 @@ double seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 std::span<const std::byte> as_bytes(std::string_view text) {
@@ -173,4 +173,4 @@ TEST(DefaultFloatScope, ComputesWithDenormalsInsideAndRestoresFlushingOutside) {
 #endif
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::core

@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/os.h"
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 constexpr int kPauses = 1500;             // 30 to 60 microseconds on the CPUs of 2015 to 2025
@@ -137,4 +137,4 @@ void ThreadPool::run_erased(void (*body)(void*, int), void* context) {
   state_->barrier();
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

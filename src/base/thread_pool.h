@@ -7,7 +7,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace coppice {
+namespace coppice::core {
 
 class ThreadPool {
  public:
@@ -49,4 +49,4 @@ constexpr Span1 share(int total, int thread, int threads) {
           static_cast<int>(static_cast<long long>(total) * (thread + 1) / threads)};
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -13,7 +13,7 @@
 
 #include "base/os.h"
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 // Keeps `count` cores busy while it lives.
@@ -162,4 +162,4 @@ TEST(Share, CoversEverythingOnceAndEvenly) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::core

@@ -15,7 +15,7 @@
 #include "sample/sampler.h"
 #include "tree/token_tree.h"
 
-namespace coppice {
+namespace coppice::core {
 
 struct Candidate {
   Token token = kNoToken;
@@ -82,4 +82,4 @@ class Drafter {
 // itself.
 float chance_with_noise(float p, double gumbel, float temperature);
 
-}  // namespace coppice
+}  // namespace coppice::core

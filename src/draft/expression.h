@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace coppice {
+namespace coppice::core {
 
 struct DrafterNode;
 using DrafterMix = std::vector<DrafterNode>;
@@ -30,4 +30,4 @@ struct DrafterNode {
 Result<DrafterMix> parse_drafters(std::string_view text);
 std::string to_string(const DrafterMix& mix);
 
-}  // namespace coppice
+}  // namespace coppice::core

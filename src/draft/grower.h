@@ -12,7 +12,7 @@
 #include "tree/mixer.h"
 #include "tree/token_tree.h"
 
-namespace coppice {
+namespace coppice::core {
 
 struct GrowJob {
   int sequence = 0;
@@ -54,4 +54,4 @@ class Grower {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

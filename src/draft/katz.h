@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace coppice {
+namespace coppice::core {
 
 inline constexpr int kMaxNgramContext = 8;  // longest context, in tokens
 
@@ -80,4 +80,4 @@ class KatzBuilder {
 // FNV-1a over the vocabulary's spellings, so that a file is used only with the vocabulary it was made for.
 std::uint64_t vocabulary_hash(std::span<const std::string> tokens);
 
-}  // namespace coppice
+}  // namespace coppice::core

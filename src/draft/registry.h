@@ -16,7 +16,7 @@
 #include "model/model.h"
 #include "text/vocabulary.h"
 
-namespace coppice {
+namespace coppice::core {
 
 // What drafters are built from.
 struct DraftEnvironment {
@@ -41,4 +41,4 @@ std::span<const DrafterRow> drafter_rows();
 // A whole mix; null when it is empty. An unknown name or option is refused with the choices there are.
 Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEnvironment& environment);
 
-}  // namespace coppice
+}  // namespace coppice::core

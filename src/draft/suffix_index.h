@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-namespace coppice {
+namespace coppice::core {
 
 inline constexpr int kSuffixLengths[] = {1, 2, 3, 4, 6, 8, 12};
 inline constexpr int kSuffixOrders = 7;
@@ -36,4 +36,4 @@ class SuffixIndex {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

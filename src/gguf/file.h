@@ -16,7 +16,7 @@
 #include "base/os.h"
 #include "quant/formats.h"
 
-namespace coppice::gguf {
+namespace coppice::core::gguf {
 
 enum class Type : std::uint32_t {
   u8 = 0,
@@ -96,4 +96,4 @@ class File {
   ~File();
 };
 
-}  // namespace coppice::gguf
+}  // namespace coppice::core::gguf

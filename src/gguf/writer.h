@@ -12,7 +12,7 @@
 
 #include "gguf/file.h"
 
-namespace coppice::gguf {
+namespace coppice::core::gguf {
 
 class Writer {
  public:
@@ -50,4 +50,4 @@ class Writer {
   std::vector<Item> tensors_;
 };
 
-}  // namespace coppice::gguf
+}  // namespace coppice::core::gguf

@@ -14,7 +14,7 @@
 #include "kernels/kv_layout.h"
 #include "quant/packed.h"
 
-namespace coppice {
+namespace coppice::core {
 
 // Activations of a pass as int8 in groups of 32 (numerics 20). scale = amax / 127; code = round half to even
 // of x * (127 / amax) clamped to [-127, 127]; amax = 0 gives zeros.
@@ -97,4 +97,4 @@ double uniform(const NoiseKey& key, std::uint64_t number, std::uint32_t purpose)
 // The 16-lane tree sum: lane i mod 16 ascending, then +8, +4, +2, +1.
 float lane_sum(const float* x, int n);
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::core {
 
 enum class CacheType : std::uint8_t { f32, f16, q8_0 };
 
@@ -52,4 +52,4 @@ std::size_t attention_workspace(const KvLayout& layout);
 void copy_position(const KvLayout& layout, const std::byte* from_block, int from_lane, std::byte* to_block,
                    int to_lane);
 
-}  // namespace coppice
+}  // namespace coppice::core

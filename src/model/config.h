@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace coppice {
+namespace coppice::core {
 
 enum class Norm : std::uint8_t { rms, layer };
 enum class Activation : std::uint8_t { silu_gated, gelu };
@@ -35,4 +35,4 @@ struct ModelConfig {
   int rope_dims = 0;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -12,7 +12,7 @@
 #include "base/os.h"
 #include "kernels/kv_layout.h"
 
-namespace coppice {
+namespace coppice::core {
 
 struct KvOptions {
   CacheType type = CacheType::f16;
@@ -69,4 +69,4 @@ class KvCache {
   std::vector<std::int32_t> parents_;  // [sequence, slot]
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

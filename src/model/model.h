@@ -18,7 +18,7 @@
 #include "model/kv_cache.h"
 #include "model/row.h"
 
-namespace coppice {
+namespace coppice::core {
 
 struct ModelWeights;  // weights.h: packed matrices and vectors by role
 
@@ -103,4 +103,4 @@ class Context {
   LayerTap* tap_ = nullptr;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

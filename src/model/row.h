@@ -4,7 +4,7 @@
 
 #include <coppice/token.h>
 
-namespace coppice {
+namespace coppice::core {
 
 inline constexpr int kCommitted = -1;
 
@@ -24,4 +24,4 @@ struct Row {
   unsigned wants = kNothing;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

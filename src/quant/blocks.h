@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace coppice {
+namespace coppice::core {
 
 template <class T>
 T load(const std::byte* at) {
@@ -50,4 +50,4 @@ COPPICE_FORMAT_FUNCTIONS(f16)
 COPPICE_FORMAT_FUNCTIONS(bf16)
 #undef COPPICE_FORMAT_FUNCTIONS
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -6,7 +6,7 @@
 #include "quant/blocks.h"
 #include "quant/formats.h"
 
-namespace coppice {
+namespace coppice::core {
 
 float f16_to_f32(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000) << 16;
@@ -122,4 +122,4 @@ std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
 }
 
 }  // namespace bf16
-}  // namespace coppice
+}  // namespace coppice::core

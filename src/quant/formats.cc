@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "quant/blocks.h"
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 // clang-format off
@@ -81,4 +81,4 @@ Result<PackedMatrix> pack(const Format& format, const std::byte* tensor, int out
   return matrix;
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

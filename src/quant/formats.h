@@ -12,7 +12,7 @@
 
 #include "quant/packed.h"
 
-namespace coppice {
+namespace coppice::core {
 
 struct Format {
   std::uint32_t type;     // the number in the file (ggml_type)
@@ -48,4 +48,4 @@ std::uint16_t f32_to_f16(float value);
 float bf16_to_f32(std::uint16_t half);
 std::uint16_t f32_to_bf16(float value);
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
@@ -233,4 +233,4 @@ TEST(Halves, F16AgreesWithTheCpusOwnConversion) {
 #endif
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::core

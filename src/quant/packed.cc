@@ -4,7 +4,7 @@
 #include "quant/blocks.h"
 #include "quant/formats.h"
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 // One block's 32 values of one lane. The order of operations is that of the formats' own unpack.
@@ -86,4 +86,4 @@ void unpack_row(const PackedMatrix& matrix, int output, float* out) {
   for (int k = 0; k < matrix.inputs; k += kBlockInputs, unit += step) unpack_block(unit, lane, out + k);
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

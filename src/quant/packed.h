@@ -19,7 +19,7 @@
 
 #include "base/os.h"
 
-namespace coppice {
+namespace coppice::core {
 
 enum class PackedKind : std::uint8_t { f32, f16, bf16, q4, q4_offset, q8 };
 
@@ -48,4 +48,4 @@ std::size_t packed_unit_bytes(PackedKind kind);
 // Row `output` of the matrix as f32, exactly the source's values. out: [inputs]
 void unpack_row(const PackedMatrix& matrix, int output, float* out);
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace coppice {
+namespace coppice::core {
 
 struct PathState {
   std::span<const Token> committed;  // the request's token ids, prompt included, the root last
@@ -20,4 +20,4 @@ struct PathState {
   }
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

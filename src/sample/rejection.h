@@ -13,7 +13,7 @@
 
 #include "kernels/kernels.h"
 
-namespace coppice {
+namespace coppice::core {
 
 // One expanded node of a draft tree as the verifier sees it.
 struct Siblings {
@@ -42,4 +42,4 @@ class Rejection {
   std::vector<float> scratch_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

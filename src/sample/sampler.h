@@ -10,7 +10,7 @@
 #include "kernels/kernels.h"
 #include "sample/path_state.h"
 
-namespace coppice {
+namespace coppice::core {
 
 struct TokenLogprob {
   Token token = kNoToken;
@@ -70,4 +70,4 @@ class Sampler {
   std::vector<Token> end_tokens_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

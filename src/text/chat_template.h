@@ -10,7 +10,7 @@
 
 #include "text/tokenizer.h"
 
-namespace coppice {
+namespace coppice::core {
 
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant"
@@ -33,4 +33,4 @@ class ChatTemplate {
   std::string default_system_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -12,7 +12,7 @@
 
 #include "text/vocabulary.h"
 
-namespace coppice {
+namespace coppice::core {
 
 class Tokenizer {
  public:
@@ -47,4 +47,4 @@ class Utf8Stream {
   std::string held_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -9,7 +9,7 @@
 
 #include "gguf/file.h"
 
-namespace coppice {
+namespace coppice::core {
 
 enum class TokenKind : std::int32_t {
   normal = 1,
@@ -39,4 +39,4 @@ struct Vocabulary {
 // error says where they first differ.
 Status same_vocabulary(const Vocabulary& target, const Vocabulary& draft);
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 // Before anything was learned a guess is taken about a quarter of the time: sigmoid(-1).
@@ -51,4 +51,4 @@ void Mixer::learn(int bucket, const float* x, int candidates, int taken) {
   for (int i = 0; i < features_; ++i) w[i] += rate_ * step[i];
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace coppice {
+namespace coppice::core {
 
 inline constexpr int kMaxFeatures = 64;
 
@@ -33,4 +33,4 @@ class Mixer {
   std::vector<float> weights_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

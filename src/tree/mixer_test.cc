@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 TEST(Mixer, AnUntaughtMixerGivesEveryCandidateTheSameModestChance) {
@@ -56,4 +56,4 @@ TEST(Mixer, LearnsTheChanceOfEachKindOfCandidate) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::core

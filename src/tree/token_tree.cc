@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace coppice {
+namespace coppice::core {
 
 TokenTree::TokenTree(int capacity) : capacity_(capacity) {
   COPPICE_CHECK(capacity >= 1 && capacity <= kMaxTreeNodes);
@@ -104,4 +104,4 @@ void TokenTree::keep_best(int nodes, int* kept) {
   if (kept != nullptr) std::copy_n(moved.begin(), old_size, kept);
 }
 
-}  // namespace coppice
+}  // namespace coppice::core

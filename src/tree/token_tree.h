@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace coppice {
+namespace coppice::core {
 
 using SourceMask = std::uint32_t;  // bit d: drafter d of the mix proposed this token here
 inline constexpr int kNoNode = -1;
@@ -61,4 +61,4 @@ struct Budget {
   float capacity = 1.0f;  // width factor of a slimmable draft
 };
 
-}  // namespace coppice
+}  // namespace coppice::core

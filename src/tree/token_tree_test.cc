@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace coppice {
+namespace coppice::core {
 namespace {
 
 TEST(TokenTree, StartsWithARootOfValueOne) {
@@ -133,4 +133,4 @@ TEST(TokenTree, KeepBestKeepsTheMostValuableNodesTheirAncestorsAndTheirOrder) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::core
