@@ -1,0 +1,11 @@
+// Everything: #include <coppice/coppice.h>
+#pragma once
+
+#include <coppice/engine.h>
+#include <coppice/error.h>
+#include <coppice/model.h>
+#include <coppice/sampling.h>
+#include <coppice/speculation.h>
+#include <coppice/stats.h>
+#include <coppice/token.h>
+#include <coppice/tools.h>

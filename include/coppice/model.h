@@ -1,0 +1,94 @@
+// A model file and what belongs to it. These are handles: cheap to copy, the model lives while one of them
+// does.
+#pragma once
+
+#include <coppice/error.h>
+#include <coppice/token.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coppice {
+
+struct ModelInfo {
+  std::string path, name, architecture;
+  int vocab = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  int context_length = 0;  // trained
+  std::uint64_t parameters = 0;
+  std::size_t file_bytes = 0;
+  std::size_t weight_bytes = 0;  // read by one pass
+};
+
+struct ModelOptions {
+  int threads = 0;                       // 0: what this process may use
+  std::string isa;                       // empty: the best this CPU has; else "scalar", "avx2", ...
+  std::function<void(double)> progress;  // fraction loaded
+};
+
+// Text to tokens and back. Thread-safe.
+class Tokenizer {
+ public:
+  // Works on vocabulary-only files too.
+  static Result<Tokenizer> load(const std::string& path);
+
+  // `parse_special`: spellings of control tokens become those tokens; else they stay text. The model's
+  // begin-of-text token is added where the file asks for it and `begin` is true.
+  std::vector<Token> encode(std::string_view text, bool parse_special = false, bool begin = true) const;
+  std::string decode(std::span<const Token> tokens, bool show_special = false) const;
+  std::string piece(Token token) const;  // its bytes, or its name if it is a control token
+  int size() const;
+  bool ends_text(Token token) const;
+  Token bos() const;  // kNoToken if there is none
+  Token eos() const;
+
+  struct Impl;
+  explicit Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+
+class ChatTemplate {
+ public:
+  // The conversation as the model was trained to see it, ready for the assistant's turn if `open_answer`.
+  // What a user typed stays text: the spelling of a control token in it never becomes one.
+  Result<std::vector<Token>> tokens(std::span<const ChatMessage> messages, bool open_answer = true) const;
+  Result<std::string> text(std::span<const ChatMessage> messages, bool open_answer = true) const;
+
+  struct Impl;
+  explicit ChatTemplate(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+class Model {
+ public:
+  // Errors name the file and what in it is wrong.
+  static Result<Model> load(const std::string& path, const ModelOptions& options = {});
+
+  const ModelInfo& info() const;
+  const Tokenizer& tokenizer() const;
+  Result<ChatTemplate> chat_template() const;  // an error if the file has none that is known
+
+  struct Impl;
+  explicit Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  Impl& impl() const { return *impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace coppice

@@ -1,0 +1,87 @@
+// What people do with model files besides generating: look, measure, count, cut.
+#pragma once
+
+#include <coppice/error.h>
+#include <coppice/model.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace coppice {
+
+// A GGUF file as JSON text: version, keys (long arrays shortened), tensors with format, shape and offset.
+Result<std::string> inspect(const std::string& path);
+
+// CPU, instruction sets (compiled in, usable, chosen), cores, memory, as JSON text.
+std::string system_info();
+
+struct FoundModel {
+  std::string path, name, architecture;
+  std::uint64_t bytes = 0;
+};
+// GGUF files in the usual caches and folders: ours, the hub's, Ollama's, LM Studio's, llama.cpp's, ~/models,
+// here.
+std::vector<FoundModel> find_models();
+
+struct PerplexityOptions {
+  int context = 512;  // chunk length; the second half of each chunk is scored
+  int chunks = 0;     // 0: all
+  std::function<void(int done, int all, double perplexity)> progress;
+};
+struct Perplexity {
+  double perplexity = 0, standard_error = 0;
+  std::int64_t tokens = 0;  // scored
+  int chunks = 0;
+};
+// As llama.cpp computes it: non-overlapping chunks, the token after each position of the second half.
+Result<Perplexity> perplexity(const Model& model, std::span<const Token> tokens,
+                              const PerplexityOptions& options);
+
+// Logits of every position as float32 .npy [tokens, vocab]. Cache as given ("f32", "f16", "q8_0").
+Status write_logits(const Model& model, std::span<const Token> tokens, const std::string& path,
+                    const std::string& cache = "f32");
+// Every matmul of one pass into a folder: NNN_<tensor>.in.npy (f32), .codes.npy (int8) and .scales.npy (f32)
+// where the weights are quantised, .out.npy (f32).
+Status write_layers(const Model& model, std::span<const Token> tokens, const std::string& folder);
+
+struct NgramBuildOptions {
+  std::vector<std::string>
+      inputs;  // .txt (tokenised), .jsonl with "ids" (and "start") or "text", .bin (int32)
+  std::string output;
+  int order = 5;               // longest context, in tokens
+  std::vector<int> min_count;  // per context length; continuations seen less often are dropped
+  int max_continuations = 0;   // per context, 0: all
+  std::function<void(std::uint64_t tokens)> progress;
+};
+struct NgramBuildReport {
+  std::uint64_t texts = 0, tokens = 0, bytes = 0;
+};
+Result<NgramBuildReport> build_ngram(const Tokenizer& tokenizer, const NgramBuildOptions& options);
+
+struct SliceOptions {
+  std::string input, output;
+  int layers = 0;         // keep the first n (0: see below)
+  std::vector<int> keep;  // or exactly these
+  int drop = 0;           // or drop the n least important, measured on `text`
+  std::string text;       // file of text or token ids for the measurement and the vocabulary
+  int vocabulary = 0;     // keep the n most used tokens in the head; 0: all
+  std::function<void(double)> progress;
+};
+struct SliceReport {
+  std::vector<int> kept;
+  std::vector<double> importance;  // per layer, if measured: 1 - cosine of its input and output
+  int vocabulary = 0;
+  std::uint64_t bytes = 0;
+};
+Result<SliceReport> slice(const SliceOptions& options);
+
+// Names, usage and summary of the drafters there are.
+struct DrafterHelp {
+  std::string name, usage, summary;
+};
+std::vector<DrafterHelp> drafter_help();
+
+}  // namespace coppice
