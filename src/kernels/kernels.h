@@ -16,8 +16,9 @@
 
 namespace coppice::core {
 
-// Activations of a pass as int8 in groups of 32 (numerics 20). scale = amax / 127; code = round half to even
-// of x * (127 / amax) clamped to [-127, 127]; amax = 0 gives zeros.
+// Activations of a pass as int8 in groups of 32 (numerics 20). scale = amax / 127; code = x * (127 / amax),
+// clamped to [-127, 127], rounded half to even. An amax so small that 127 / amax overflows (3.7e-37), or 0,
+// gives zeros and scale 0.
 struct QuantizedRows {
   std::int8_t* codes = nullptr;  // [rows, inputs]
   float* scales = nullptr;       // [rows, inputs / 32]
@@ -70,7 +71,7 @@ struct Kernels {
   // One query row: kv heads [kv_head_begin, kv_head_end) and the query heads of their groups.
   void (*attention)(const KvLayout& layout, const AttentionRow& row, int kv_head_begin, int kv_head_end);
 
-  // noise[i] = Gumbel noise of token first + i at `index` (first even).
+  // noise[i] = Gumbel noise of token first + i at `index` (first even, 0 <= index < 2^32).
   void (*gumbel)(const NoiseKey& key, std::int64_t index, int first, int count, double* noise);
 
   // exp2 of each value by the fixed polynomial; inputs under -64 give +0. In place allowed.

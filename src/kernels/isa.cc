@@ -1,0 +1,96 @@
+// The table of tables, and the choice made once at start. A new ISA is one row here.
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include "base/os.h"
+#include "kernels/isa_tables.h"
+
+namespace coppice::core {
+namespace {
+
+struct Isa {
+  const Kernels* kernels;
+  bool (*runs_on)(const CpuFeatures& cpu);
+};
+
+// The plainest first, the fastest last.
+const Isa kIsas[] = {
+    {&kScalarKernels, [](const CpuFeatures&) { return true; }},
+#ifdef COPPICE_X86_KERNELS_SOON
+    {&kAvx2Kernels, [](const CpuFeatures& cpu) { return cpu.avx2 && cpu.fma && cpu.f16c; }},
+    {&kAvx512VnniKernels,
+     [](const CpuFeatures& cpu) {
+       return cpu.avx2 && cpu.fma && cpu.f16c && cpu.avx512f && cpu.avx512bw && cpu.avx512dq &&
+              cpu.avx512vl && cpu.avx512_vnni;
+     }},
+#endif
+};
+constexpr std::size_t kCount = std::size(kIsas);
+
+std::atomic<const Kernels*> chosen{nullptr};
+
+const Kernels* find_usable(std::string_view name) {
+  for (const Isa& isa : kIsas)
+    if (isa.kernels->name == name && usable(*isa.kernels)) return isa.kernels;
+  return nullptr;
+}
+
+const Kernels* choose() {
+  const Kernels* best = nullptr;
+  for (const Isa& isa : kIsas)
+    if (usable(*isa.kernels)) best = isa.kernels;
+  const char* wanted = std::getenv("COPPICE_ISA");
+  if (!wanted || !*wanted) return best;
+  if (const Kernels* named = find_usable(wanted)) return named;
+  std::string names;
+  for (const Isa& isa : kIsas)
+    if (usable(*isa.kernels)) names.append(names.empty() ? "" : ", ").append(isa.kernels->name);
+  spdlog::warn("COPPICE_ISA is '{}', which this machine does not have (it has {}): using {}", wanted, names,
+               best->name);
+  return best;
+}
+
+}  // namespace
+
+std::span<const Kernels* const> all_kernels() {
+  static const auto tables = [] {
+    std::array<const Kernels*, kCount> list{};
+    for (std::size_t i = 0; i < kCount; ++i) list[i] = kIsas[i].kernels;
+    return list;
+  }();
+  return tables;
+}
+
+bool usable(const Kernels& kernels) {
+  for (const Isa& isa : kIsas)
+    if (isa.kernels == &kernels) return isa.runs_on(cpu_features());
+  return false;
+}
+
+const Kernels& kernels() {
+  const Kernels* now = chosen.load(std::memory_order_acquire);
+  if (now) return *now;
+  const Kernels* best = choose();
+  // Whoever comes first decides.
+  return chosen.compare_exchange_strong(now, best) ? *best : *now;
+}
+
+bool force_kernels(std::string_view name) {
+  const Kernels* table = find_usable(name);
+  if (table) chosen.store(table, std::memory_order_release);
+  return table != nullptr;
+}
+
+WeightsView view_of(const PackedMatrix& matrix) {
+  return {matrix.kind, matrix.inputs, matrix.data.data(), matrix.group_bytes()};
+}
+
+KvView view_of(const KvLayout& layout) {
+  return {layout.type, layout.kv_heads, layout.heads, layout.head_dim, layout.key_bytes()};
+}
+
+}  // namespace coppice::core

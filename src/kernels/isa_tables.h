@@ -1,0 +1,38 @@
+// What the ISA files and isa.cc share. ISA files are compiled with their instruction set's flags, so they may
+// contain no symbol another file could pick up by accident: functions in anonymous namespaces, no inline or
+// template functions of headers (the linker keeps one copy of those, of any file), one exported table each.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace coppice::core {
+
+extern const Kernels kScalarKernels;
+#if defined(__x86_64__) || defined(_M_X64)
+#define COPPICE_X86_KERNELS 1
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512VnniKernels;
+#endif
+
+// Scalar functions in files of their own.
+void matmul_scalar(const MatmulTask& task, int group_begin, int group_end);
+void attention_scalar(const KvLayout& layout, const AttentionRow& row, int kv_head_begin, int kv_head_end);
+void store_kv_scalar(const KvLayout& layout, const float* k, const float* v, std::byte* block, int lane);
+
+// Plain views, because the inline members of PackedMatrix and KvLayout are such functions.
+struct WeightsView {
+  PackedKind kind;
+  int inputs;
+  const std::byte* data;
+  std::size_t group_bytes;
+};
+WeightsView view_of(const PackedMatrix& matrix);
+
+struct KvView {
+  CacheType type;
+  int kv_heads, heads, head_dim;
+  std::size_t key_bytes;  // of one head in one block; the same for values
+};
+KvView view_of(const KvLayout& layout);
+
+}  // namespace coppice::core
