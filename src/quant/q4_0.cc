@@ -3,7 +3,7 @@
 #include "quant/blocks.h"
 #include "quant/formats.h"
 
-namespace coppice::q4_0 {
+namespace coppice::core::q4_0 {
 namespace {
 
 constexpr int kBytes = 18;
@@ -58,4 +58,4 @@ std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
   return -1;
 }
 
-}  // namespace coppice::q4_0
+}  // namespace coppice::core::q4_0

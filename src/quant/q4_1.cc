@@ -5,7 +5,7 @@
 #include "quant/blocks.h"
 #include "quant/formats.h"
 
-namespace coppice::q4_1 {
+namespace coppice::core::q4_1 {
 namespace {
 
 constexpr int kBytes = 20;
@@ -55,4 +55,4 @@ std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
   return -1;
 }
 
-}  // namespace coppice::q4_1
+}  // namespace coppice::core::q4_1

@@ -4,7 +4,7 @@
 #include "quant/blocks.h"
 #include "quant/formats.h"
 
-namespace coppice::q8_0 {
+namespace coppice::core::q8_0 {
 namespace {
 
 constexpr int kBytes = 34;
@@ -53,4 +53,4 @@ std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
   return -1;
 }
 
-}  // namespace coppice::q8_0
+}  // namespace coppice::core::q8_0
