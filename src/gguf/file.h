@@ -1,7 +1,7 @@
-// GGUF v3, read by mmap. Everything is checked before anything is used: after open() succeeds every key,
-// string, array and tensor lies inside the file, tensors do not overlap, and sizes do not overflow. The
-// caller asks for values by key and type and gets either the value or a sentence that names the file and the
-// key.
+// GGUF v3, little endian, read by mmap. Everything is checked before anything is used: after open() succeeds
+// every key, string, array and tensor lies inside the file, tensors do not overlap, and sizes do not
+// overflow. The caller asks for values by key and type and gets either the value or a sentence that names the
+// file and the key.
 #pragma once
 
 #include <coppice/error.h>
@@ -42,7 +42,9 @@ struct Value {
   const std::byte* data = nullptr;        // numbers: little endian, packed (unaligned)
   std::vector<std::string_view> strings;  // strings: one view each
 
-  double number(std::uint64_t i = 0) const;  // any numeric or boolean type, converted
+  bool is_number() const { return type != Type::string; }  // elements are numeric or boolean
+  // Element i < count, converted; only where is_number(). integer() keeps within int64 (NaN is 0).
+  double number(std::uint64_t i = 0) const;
   std::int64_t integer(std::uint64_t i = 0) const;
 };
 
@@ -78,7 +80,9 @@ class File {
   const Value* find(std::string_view key) const;
   const Tensor* tensor(std::string_view name) const;
 
-  // Required and optional values. The error names file, key, and the type that would be right.
+  // Required and optional single values. The error names file, key, and the type that would be right.
+  // integer() takes any integer type, number() floats as well. For the _or ones a value of another kind
+  // counts as missing.
   Result<std::string_view> text(std::string_view key) const;
   Result<std::int64_t> integer(std::string_view key) const;
   Result<double> number(std::string_view key) const;

@@ -1,5 +1,6 @@
 // Writes GGUF v3. Collect keys and tensors, then write(): tensors are streamed, the file appears whole or
-// not.
+// not. A key added again replaces the earlier value (so a copied file's keys can be changed); a tensor added
+// again, or one whose bytes do not fit its shape, is a bug of the caller's. `general.alignment` is kept to.
 #pragma once
 
 #include <coppice/error.h>
@@ -16,6 +17,10 @@ namespace coppice::core::gguf {
 
 class Writer {
  public:
+  Writer() = default;
+  Writer(Writer&&) = default;
+  Writer& operator=(Writer&&) = default;
+
   void add_text(std::string key, std::string value);
   void add_u32(std::string key, std::uint32_t value);
   void add_i32(std::string key, std::int32_t value);
@@ -46,6 +51,13 @@ class Writer {
     std::vector<std::byte> owned;
     std::span<const std::byte> bytes;
   };
+  void put(std::string key, std::vector<std::byte> encoded);
+  void put(std::string name, const Format& format, std::vector<std::int64_t> shape,
+           std::span<const std::byte> bytes);
+  std::uint64_t alignment() const;
+  std::vector<std::byte> header() const;  // all that comes before the tensors' bytes
+  Status emit(const Append& append) const;
+
   std::vector<std::pair<std::string, std::vector<std::byte>>> keys_;  // key, its encoded type and value
   std::vector<Item> tensors_;
 };
