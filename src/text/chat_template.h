@@ -30,7 +30,11 @@ class ChatTemplate {
   Result<std::string> text(std::span<const ChatMessage> messages, bool open_answer = true) const;
 
  private:
-  std::string default_system_;
+  Status check(std::span<const ChatMessage> messages) const;
+  bool adds_system(std::span<const ChatMessage> messages) const;
+
+  std::string default_system_;  // what the template says first when the messages do not; empty: nothing
+  Token start_ = kNoToken, end_ = kNoToken;  // <|im_start|>, <|im_end|>
 };
 
 }  // namespace coppice::core

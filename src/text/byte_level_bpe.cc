@@ -1,0 +1,175 @@
+#include "text/byte_level_bpe.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "text/byte_alphabet.h"
+#include "text/show_token.h"
+
+namespace coppice::core {
+
+Result<std::shared_ptr<const Tokenizer>> ByteLevelBpe::make(Vocabulary vocabulary) {
+  const SplitRule* rule = find_split_rule(vocabulary.pre);
+  if (!rule) {
+    return fail(fmt::format(
+        "tokenizer.ggml.pre names the splitting rule {}, which Coppice does not know; it knows {}",
+        show_token(vocabulary.pre), split_rule_names()));
+  }
+  std::shared_ptr<ByteLevelBpe> tokenizer(new ByteLevelBpe(std::move(vocabulary), *rule));
+  COPPICE_TRY_STATUS(tokenizer->read_merges());
+  tokenizer->find_whole_words();
+  return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
+}
+
+ByteLevelBpe::ByteLevelBpe(Vocabulary vocabulary, const SplitRule& rule)
+    : Tokenizer(std::move(vocabulary)), rule_(rule) {
+  spell_tokens();
+  // A byte without a token becomes the unknown token, but never a control token: text must not turn into
+  // control. SmolLM2 lacks 21 bytes that hardly occur (C0 and C1, F5 to FF, some control characters) and its
+  // unknown token is
+  // <|endoftext|>: there the byte is dropped, as the tokenizer the model was trained with does.
+  const Token unknown = vocabulary_.unknown;
+  if (unknown != kNoToken && vocabulary_.kinds[static_cast<std::size_t>(unknown)] != TokenKind::control) {
+    missing_byte_ = unknown;
+  }
+}
+
+bool ByteLevelBpe::is_ordinary(Token token) const {
+  const TokenKind kind = vocabulary_.kinds[static_cast<std::size_t>(token)];
+  return kind == TokenKind::normal || kind == TokenKind::user_defined || kind == TokenKind::byte;
+}
+
+// Fills pool_, offsets_, in_alphabet_, byte_token_ and special_.
+void ByteLevelBpe::spell_tokens() {
+  const std::size_t count = vocabulary_.tokens.size();
+  byte_token_.fill(kNoToken);
+  offsets_.assign(1, 0);
+  in_alphabet_.assign(count, false);
+  std::vector<SpecialTokens::Spelling> spellings;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string& spelling = vocabulary_.tokens[i];
+    const TokenKind kind = vocabulary_.kinds[i];
+    const auto token = static_cast<Token>(i);
+    const auto bytes = bytes_of_spelling(spelling);
+    in_alphabet_[i] = bytes.has_value() && !bytes->empty();
+    // Only ordinary tokens are spelled in the alphabet; the others stand for themselves.
+    const bool plain = (kind == TokenKind::normal || kind == TokenKind::byte) && bytes.has_value();
+    pool_ += plain ? *bytes : spelling;
+    offsets_.push_back(pool_.size());
+    if (in_alphabet_[i] && bytes->size() == 1 && is_ordinary(token)) {
+      Token& slot = byte_token_[static_cast<unsigned char>((*bytes)[0])];
+      if (slot == kNoToken) slot = token;
+    }
+    const bool user_defined = kind == TokenKind::user_defined;
+    const bool control = kind == TokenKind::control || kind == TokenKind::unknown;
+    if ((user_defined || control) && !spelling.empty()) spellings.push_back({spelling, token, control});
+  }
+  special_ = SpecialTokens(spellings);
+}
+
+Status ByteLevelBpe::read_merges() {
+  const std::size_t count = vocabulary_.tokens.size();
+  WordMap by_spelling(count);
+  // Ordinary tokens first: where two tokens are spelled alike, merges mean the ordinary one, and the lower
+  // id.
+  for (const bool ordinary : {true, false}) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto token = static_cast<Token>(i);
+      if (is_ordinary(token) == ordinary) by_spelling.add(vocabulary_.tokens[i], token);
+    }
+  }
+  merges_ = Merges(vocabulary_.merges.size());
+  std::string joined;
+  for (std::size_t i = 0; i < vocabulary_.merges.size(); ++i) {
+    const std::string_view merge = vocabulary_.merges[i];
+    const std::size_t space = merge.find(' ');
+    if (space == std::string_view::npos || merge.find(' ', space + 1) != std::string_view::npos) {
+      return fail(
+          fmt::format("entry {} of tokenizer.ggml.merges is {}; it must be two tokens with one space between",
+                      i, show_token(merge)));
+    }
+    const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
+    joined.assign(left).append(right);
+    for (const std::string_view part : {left, right, std::string_view(joined)}) {
+      if (by_spelling.find(part) < 0) {
+        return fail(fmt::format("entry {} of tokenizer.ggml.merges, {}, needs {}, which is not a token", i,
+                                show_token(merge), show_token(part)));
+      }
+    }
+    const Token merged = by_spelling.find(joined);
+    // A merge that made a control token would let text become control; no known vocabulary has one.
+    if (!is_ordinary(merged)) continue;
+    merges_.add(by_spelling.find(left), by_spelling.find(right), merged);
+  }
+  return {};
+}
+
+// Most words of a text are one token. Which tokens a word of their bytes really becomes is found out here,
+// once, by merging it; after that such a word costs one look-up, and there is no cache that threads would
+// share.
+void ByteLevelBpe::find_whole_words() {
+  whole_words_ = WordMap(vocabulary_.tokens.size());
+  std::vector<Token> symbols, out;
+  for (std::size_t i = 0; i < vocabulary_.tokens.size(); ++i) {
+    const auto token = static_cast<Token>(i);
+    const TokenKind kind = vocabulary_.kinds[i];
+    if (!in_alphabet_[i] || (kind != TokenKind::normal && kind != TokenKind::byte)) continue;
+    const std::string_view word = bytes(token, false);
+    out.clear();
+    encode_word(word, symbols, out);
+    if (out.size() == 1 && out[0] == token) whole_words_.add(word, token);
+  }
+}
+
+std::string_view ByteLevelBpe::bytes(Token token, bool show_special) const {
+  if (token < 0 || token >= size()) return {};
+  const auto i = static_cast<std::size_t>(token);
+  if (!show_special && !is_ordinary(token)) return {};
+  return std::string_view(pool_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
+}
+
+std::vector<Token> ByteLevelBpe::encode(std::string_view text, bool parse_special) const {
+  std::vector<Token> out;
+  out.reserve(text.size() / 4 + 1);
+  for (std::size_t at = 0; at < text.size();) {
+    const SpecialTokens::Match match = special_.find(text, at, parse_special);
+    const std::size_t plain_end = match.token == kNoToken ? text.size() : match.begin;
+    encode_plain(text.substr(at, plain_end - at), out);
+    if (match.token == kNoToken) break;
+    out.push_back(match.token);
+    at = match.end;
+  }
+  return out;
+}
+
+void ByteLevelBpe::encode_plain(std::string_view text, std::vector<Token>& out) const {
+  std::vector<Token> symbols;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = rule_.word_end(text, at);
+    COPPICE_CHECK(end > at && end <= text.size());
+    const std::string_view word = text.substr(at, end - at);
+    const Token whole = whole_words_.find(word);
+    if (whole >= 0) {
+      out.push_back(whole);
+    } else {
+      encode_word(word, symbols, out);
+    }
+    at = end;
+  }
+}
+
+void ByteLevelBpe::encode_word(std::string_view word, std::vector<Token>& symbols,
+                               std::vector<Token>& out) const {
+  symbols.clear();
+  for (const char byte : word) {
+    const Token token = byte_token_[static_cast<unsigned char>(byte)];
+    if (token != kNoToken) {
+      symbols.push_back(token);
+    } else if (missing_byte_ != kNoToken) {
+      symbols.push_back(missing_byte_);
+    }
+  }
+  merges_.apply(symbols, out);
+}
+
+}  // namespace coppice::core

@@ -1,0 +1,168 @@
+#include "text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "text/test_vocabulary.h"
+
+namespace coppice::core {
+namespace {
+
+using testing::id_of;
+using testing::small_vocabulary;
+using Tokens = std::vector<Token>;
+
+std::shared_ptr<const Tokenizer> make(Vocabulary vocabulary) {
+  auto tokenizer = Tokenizer::make(std::move(vocabulary));
+  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
+  return *tokenizer;
+}
+
+std::string error_of(Vocabulary vocabulary) {
+  auto tokenizer = Tokenizer::make(std::move(vocabulary));
+  return tokenizer ? std::string() : tokenizer.error().message;
+}
+
+TEST(Tokenizer, MergesInsideWordsAndNotAcrossThem) {
+  const auto tokenizer = make(small_vocabulary());
+  const Token hello = id_of(tokenizer->vocabulary(), "hello");
+  const Token space_w = id_of(tokenizer->vocabulary(), "Ġw");
+  EXPECT_EQ(tokenizer->encode("hello"), Tokens{hello});
+  EXPECT_EQ(tokenizer->encode("hello wo"), (Tokens{hello, space_w, 'o'}));
+  // "ow" is a merge, but "o" and "w" are in two words here.
+  EXPECT_EQ(tokenizer->encode("o w"), (Tokens{'o', space_w}));
+}
+
+TEST(Tokenizer, NumbersMergeInGpt2AndNotInSmollm) {
+  const auto gpt2 = make(small_vocabulary("gpt-2")), smollm = make(small_vocabulary("smollm"));
+  EXPECT_EQ(gpt2->encode("12"), Tokens{id_of(gpt2->vocabulary(), "12")});
+  EXPECT_EQ(smollm->encode("12"), (Tokens{'1', '2'}));
+}
+
+TEST(Tokenizer, EveryByteStringComesBack) {
+  const auto tokenizer = make(small_vocabulary());
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    std::string text(random() % 40, ' ');
+    for (char& byte : text)
+      byte = static_cast<char>(random() % 4 ? "helo w12\n'"[random() % 10] : random() % 256);
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, ControlTokensAreTextUnlessAskedFor) {
+  const auto tokenizer = make(small_vocabulary());
+  const Token end = tokenizer->vocabulary().eos;
+  for (const Token token : tokenizer->encode("a<|im_end|>b")) EXPECT_NE(token, end);
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("a<|im_end|>b")), "a<|im_end|>b");
+  EXPECT_EQ(tokenizer->encode("a<|im_end|>b", true), (Tokens{'a', end, 'b'}));
+  EXPECT_EQ(tokenizer->encode("<|im_end|><|im_end|>", true), (Tokens{end, end}));
+}
+
+TEST(Tokenizer, ControlTokensHaveNoBytesUnlessShown) {
+  const auto tokenizer = make(small_vocabulary());
+  const Token end = tokenizer->vocabulary().eos;
+  EXPECT_EQ(tokenizer->bytes(end), "");
+  EXPECT_EQ(tokenizer->bytes(end, true), "<|im_end|>");
+  EXPECT_EQ(tokenizer->decode(Tokens{'a', end}), "a");
+  EXPECT_EQ(tokenizer->decode(Tokens{'a', end}, true), "a<|im_end|>");
+  EXPECT_EQ(tokenizer->bytes(-1), "");
+  EXPECT_EQ(tokenizer->bytes(tokenizer->size()), "");
+  EXPECT_TRUE(tokenizer->ends_text(end));
+  EXPECT_FALSE(tokenizer->ends_text('a'));
+}
+
+TEST(Tokenizer, UserDefinedTokensAreAlwaysFoundTheLongestFirst) {
+  const auto tokenizer = make(small_vocabulary());
+  const Token tool = id_of(tokenizer->vocabulary(), "<tool");
+  const Token tool_call = id_of(tokenizer->vocabulary(), "<tool call>");
+  EXPECT_EQ(tokenizer->encode("a<tool call>b"), (Tokens{'a', tool_call, 'b'}));
+  EXPECT_EQ(tokenizer->encode("<tool cal"), (Tokens{tool, ' ', 'c', 'a', 'l'}));
+  EXPECT_EQ(tokenizer->decode(Tokens{tool_call}), "<tool call>");
+}
+
+TEST(Tokenizer, AByteWithoutATokenIsTheUnknownTokenOrNothingButNeverControl) {
+  Vocabulary vocabulary = small_vocabulary();
+  vocabulary.tokens['!'] = "a token that no text makes";
+  vocabulary.unknown = vocabulary.eos;
+  EXPECT_EQ(make(vocabulary)->encode("a!a"), (Tokens{'a', 'a'}));
+  vocabulary.unknown = 'q';
+  EXPECT_EQ(make(vocabulary)->encode("a!a"), (Tokens{'a', 'q', 'a'}));
+}
+
+TEST(Tokenizer, AMergeNeverMakesAControlToken) {
+  Vocabulary vocabulary = small_vocabulary();
+  vocabulary.kinds[static_cast<std::size_t>(id_of(vocabulary, "hello"))] = TokenKind::control;
+  EXPECT_EQ(make(vocabulary)->encode("hello"), (Tokens{id_of(vocabulary, "hell"), 'o'}));
+}
+
+TEST(Tokenizer, ATokenThatMergesDoNotReachIsNotUsed) {
+  Vocabulary vocabulary = small_vocabulary();
+  vocabulary.tokens.push_back("xyz");
+  vocabulary.kinds.push_back(TokenKind::normal);
+  EXPECT_EQ(make(vocabulary)->encode("xyz"), (Tokens{'x', 'y', 'z'}));
+}
+
+TEST(Tokenizer, WhatIsUnknownIsRefusedByName) {
+  Vocabulary vocabulary = small_vocabulary("klingon");
+  EXPECT_NE(error_of(vocabulary).find("\"klingon\""), std::string::npos);
+  EXPECT_NE(error_of(vocabulary).find("smollm"), std::string::npos);
+  vocabulary.model = "llama";
+  EXPECT_NE(error_of(vocabulary).find("\"llama\""), std::string::npos);
+}
+
+TEST(Tokenizer, ContradictionsAreRefused) {
+  Vocabulary vocabulary = small_vocabulary();
+  vocabulary.kinds.pop_back();
+  EXPECT_NE(error_of(vocabulary), "");
+  vocabulary = small_vocabulary();
+  vocabulary.merges.push_back("zz zz");
+  EXPECT_NE(error_of(vocabulary).find("\"zz\""), std::string::npos);
+  vocabulary = small_vocabulary();
+  vocabulary.merges.push_back("one");
+  EXPECT_NE(error_of(vocabulary), "");
+  vocabulary = small_vocabulary();
+  vocabulary.eos = 100000;
+  EXPECT_NE(error_of(vocabulary).find("100000"), std::string::npos);
+  EXPECT_NE(error_of(Vocabulary{}), "");
+}
+
+TEST(Tokenizer, OneInstanceServesManyThreads) {
+  const auto tokenizer = make(small_vocabulary());
+  const Tokens expected = tokenizer->encode("hello world 12 <tool call>");
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 0);
+  for (std::size_t t = 0; t < wrong.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) wrong[t] += tokenizer->encode("hello world 12 <tool call>") != expected;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(4, 0));
+}
+
+TEST(Tokenizer, AWordOfAMegabyteIsNotQuadratic) {
+  const auto tokenizer = make(small_vocabulary());
+  const auto begin = std::chrono::steady_clock::now();
+  std::string text;
+  while (text.size() < (1u << 20)) text += "hellolleh";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(SameVocabulary, EqualOnesPassAndTheErrorSaysWhereTheyDiffer) {
+  const Vocabulary target = small_vocabulary();
+  Vocabulary draft = target;
+  EXPECT_TRUE(same_vocabulary(target, draft));
+  draft.tokens[70] = "other";
+  EXPECT_NE(same_vocabulary(target, draft).error().message.find("token 70"), std::string::npos);
+  draft = target;
+  draft.tokens.pop_back();
+  EXPECT_NE(same_vocabulary(target, draft).error().message.find("267"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace coppice::core
