@@ -30,15 +30,21 @@ struct Ranked {
   double score = 0;   // logit + T * noise: draw() would give the first of them
 };
 
+class Survivors;
+
 class Sampler {
  public:
   // Working memory for one vocabulary; made once, reused, never shared between threads.
   struct Scratch {
-    std::vector<float> logits;         // [vocab], processed
-    std::vector<float> probabilities;  // [vocab]
-    std::vector<int> order;            // [vocab]
-    std::vector<double> noise;         // [vocab]
-    std::vector<TokenLogprob> top;     // the best log-probabilities of the last draw, best first
+    std::vector<float> logits;              // [vocab], processed
+    std::vector<float> probabilities;       // [vocab]
+    std::vector<int> order;                 // [vocab]
+    std::vector<double> noise;              // [vocab], of (noise_key, noise_index), where noise_ready says so
+    std::vector<std::uint8_t> noise_ready;  // one a chunk of ids
+    NoiseKey noise_key;
+    std::int64_t noise_index = -1;
+    std::vector<std::uint64_t> keys;  // [vocab]
+    std::vector<TokenLogprob> top;    // the best log-probabilities of the last draw, best first
     explicit Scratch(int vocab = 0);
   };
 
@@ -65,9 +71,15 @@ class Sampler {
   double noise(std::int64_t index, Token token) const;
 
  private:
+  int process(std::span<const float> logits, const PathState& state, Scratch& scratch) const;
+  void penalise(const PathState& state, Scratch& scratch) const;
+  int best_scores(const Survivors& survivors, std::int64_t index, Scratch& scratch,
+                  std::span<Ranked> out) const;
+  void log_probabilities(Scratch& scratch, int argmax, Draw& draw) const;
+
   Sampling options_;
   int vocab_ = 0;
-  std::vector<Token> end_tokens_;
+  std::vector<Token> forbidden_;  // banned, and the end tokens under ignore_eos
 };
 
 }  // namespace coppice::core

@@ -1,0 +1,260 @@
+// Draws against their definition written plainly, distributions against known ones, and the laws.
+#include "sample/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "sample/testing.h"
+
+namespace coppice::core {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+Sampler sampler_of(const Sampling& options, int vocab, std::vector<Token> end_tokens = {}) {
+  auto sampler = Sampler::make(options, vocab, std::move(end_tokens));
+  EXPECT_TRUE(sampler) << sampler.error().message;
+  return *sampler;
+}
+
+std::vector<Token> tokens_to(int n) {
+  std::vector<Token> tokens(n);
+  for (int i = 0; i < n; ++i) tokens[i] = i;
+  return tokens;
+}
+
+TEST(Sampler, GreedyTakesTheLargestLogitAndTheLowestIdOnTies) {
+  const Sampler sampler = sampler_of({}, 5);
+  Sampler::Scratch scratch(5);
+  EXPECT_EQ(sampler.draw(std::vector<float>{1, 3, 2, 3, 0}, {}, scratch)->token, 1);
+  EXPECT_EQ(sampler.draw(std::vector<float>{-0.0f, 0.0f, -1, -1, -1}, {}, scratch)->token, 0);
+  EXPECT_EQ(sampler.draw(std::vector<float>{kNaN, kInfinity, -2, -1, -kInfinity}, {}, scratch)->token, 3);
+}
+
+TEST(Sampler, GreedyIsNotChangedByFilters) {
+  Sampling options;
+  options.typical_p = 0.1f;
+  options.top_k = 1;
+  const Sampler sampler = sampler_of(options, 4);
+  Sampler::Scratch scratch(4);
+  const std::vector<float> logits{5, 4.9f, 4.9f, 4.9f};
+  EXPECT_EQ(sampler.draw(logits, {}, scratch)->token, 0);
+  Ranked ranked[3];
+  EXPECT_EQ(sampler.rank(logits, {}, scratch, ranked), 3);
+  EXPECT_EQ(ranked[1].token, 1);
+}
+
+TEST(Sampler, NothingToDrawIsAnErrorWithTheReason) {
+  Sampling options;
+  options.banned = {0, 2};
+  for (const float temperature : {0.0f, 1.0f}) {
+    options.temperature = temperature;
+    const Sampler sampler = sampler_of(options, 3);
+    Sampler::Scratch scratch(3);
+    const std::vector<float> logits{1, kNaN, 2};
+    const auto draw = sampler.draw(logits, {}, scratch);
+    ASSERT_FALSE(draw);
+    EXPECT_NE(draw.error().message.find("banned"), std::string::npos);
+    EXPECT_FALSE(sampler.distribution(logits, {}, scratch));
+    Ranked ranked;
+    EXPECT_EQ(sampler.rank(logits, {}, scratch, {&ranked, 1}), 0);
+  }
+}
+
+// The definition: every drawable id, its noise, the best score, the lowest id on ties.
+Token brute_force_draw(const Sampler& sampler, std::span<const float> logits, std::int64_t index) {
+  Token best = kNoToken;
+  double best_score = 0;
+  for (Token id = 0; id < static_cast<Token>(logits.size()); ++id) {
+    if (!std::isfinite(logits[id])) continue;
+    const double score = logits[id] + double{sampler.options().temperature} * sampler.noise(index, id);
+    if (best == kNoToken || score > best_score) best = id, best_score = score;
+  }
+  return best;
+}
+
+TEST(Sampler, UnfilteredDrawsEqualTheDefinitionWhateverIsSkipped) {
+  constexpr int kVocab = 1000;  // not a multiple of a chunk
+  Sampler::Scratch scratch(kVocab);
+  for (const float temperature : {0.01f, 0.3f, 1.0f, 5.0f, 100.0f})
+    for (int seed = 0; seed < 30; ++seed) {
+      Sampling options;
+      options.temperature = temperature;
+      options.seed = seed;
+      const Sampler sampler = sampler_of(options, kVocab);
+      std::vector<float> logits = random_logits(kVocab, seed);
+      logits[seed] = -kInfinity;
+      const std::vector<Token> committed = tokens_to(seed + 1);
+      ASSERT_EQ(sampler.draw(logits, {committed, {}}, scratch)->token,
+                brute_force_draw(sampler, logits, seed + 1));
+    }
+}
+
+TEST(Sampler, NoNoiseIsAboveTheBoundThatSkippingRelyOn) {
+  EXPECT_LT(-log_exact(-log_exact(1 - 0x1p-53)), 36.75);
+  EXPECT_GT(-log_exact(-log_exact(1 - 0x1p-53)), 36.7);
+}
+
+TEST(Sampler, DrawsFollowTheSoftmax) {
+  constexpr int kVocab = 12;
+  for (const float temperature : {0.7f, 1.0f, 2.0f}) {
+    Sampling options;
+    options.temperature = temperature;
+    options.seed = 17;
+    const Sampler sampler = sampler_of(options, kVocab);
+    Sampler::Scratch scratch(kVocab);
+    std::vector<float> logits = random_logits(kVocab, 3);
+    for (float& x : logits) x *= 0.2f;
+    std::vector<double> chances;
+    double total = 0;
+    for (const float x : logits) total += std::exp(double{x} / temperature);
+    for (const float x : logits) chances.push_back(std::exp(double{x} / temperature) / total);
+    std::vector<std::int64_t> counts(kVocab);
+    const std::vector<Token> context(200000);
+    for (std::size_t i = 0; i < context.size(); ++i)
+      ++counts[sampler.draw(logits, {{context.data(), i}, {}}, scratch)->token];
+    EXPECT_GT(chi_squared_p(counts, chances), 1e-3) << temperature;
+
+    ASSERT_TRUE(sampler.distribution(logits, {}, scratch));
+    for (int id = 0; id < kVocab; ++id) EXPECT_NEAR(scratch.probabilities[id], chances[id], 1e-6);
+    for (double& p : chances) p = 1.0 / kVocab;  // the test can fail
+    EXPECT_LT(chi_squared_p(counts, chances), 1e-6);
+  }
+}
+
+TEST(Sampler, TheDrawDependsOnTheKeyAndTheIndexAndNotOnThePathsSplit) {
+  constexpr int kVocab = 400;
+  const std::vector<float> logits(kVocab, 0.0f);
+  Sampler::Scratch scratch(kVocab);
+  const std::vector<Token> ids = tokens_to(10);
+  const std::span<const Token> all(ids);
+  const auto draw = [&](std::uint64_t seed, std::uint32_t choice, std::uint32_t stream, PathState state) {
+    Sampling options;
+    options.temperature = 1;
+    options.seed = seed;
+    options.choice = choice;
+    options.stream = stream;
+    return sampler_of(options, kVocab).draw(logits, state, scratch)->token;
+  };
+  const Token drawn = draw(1, 0, 0, {all, {}});
+  for (int split = 1; split < 10; ++split)
+    EXPECT_EQ(draw(1, 0, 0, {all.first(split), all.subspan(split)}), drawn);
+  int different = 0;
+  different += draw(2, 0, 0, {all, {}}) != drawn;
+  different += draw(1, 1, 0, {all, {}}) != drawn;
+  different += draw(1, 0, 1, {all, {}}) != drawn;
+  different += draw(1, 0, 0, {all.first(9), {}}) != drawn;
+  EXPECT_GE(different, 3);  // each equal by chance once in 400
+}
+
+Sampling with_everything(int seed) {
+  Sampling o;
+  o.seed = seed;
+  o.temperature = seed % 4 == 0 ? 0.0f : 0.4f * static_cast<float>(seed % 5 + 1);
+  if (seed & 1) o.top_k = 1 + seed * 7 % 300;
+  if (seed & 2) o.top_p = 0.05f + 0.09f * static_cast<float>(seed % 10);
+  if (seed & 4) o.min_p = 0.02f * static_cast<float>(seed % 7);
+  if (seed & 8) o.typical_p = 0.1f + 0.08f * static_cast<float>(seed % 11);
+  if (seed & 16) o.repetition_penalty = 1.3f;
+  if (seed & 32) o.presence_penalty = 0.5f, o.frequency_penalty = 0.25f, o.penalty_window = -1;
+  o.logit_bias = {{3, 2.5f}, {4, -1.0f}};
+  o.banned = {5, 6};
+  return o;
+}
+
+TEST(Sampler, TheFirstOfARankingIsTheDrawUnderEveryOption) {
+  constexpr int kVocab = 700;
+  Sampler::Scratch scratch(kVocab), other(kVocab);
+  const std::vector<Token> ids = tokens_to(90);
+  for (int seed = 0; seed < 256; ++seed) {
+    const Sampler sampler = sampler_of(with_everything(seed), kVocab);
+    const std::vector<float> logits = random_logits(kVocab, seed);
+    const PathState state{{ids.data(), 40}, {ids.data() + 40, static_cast<std::size_t>(seed % 50)}};
+    Ranked ranked[8];
+    const int count = sampler.rank(logits, state, scratch, ranked);
+    ASSERT_GE(count, 1);
+    ASSERT_EQ(ranked[0].token, sampler.draw(logits, state, other)->token) << seed;
+    ASSERT_EQ(ranked[0].token, sampler.draw(logits, state, scratch)->token) << "a used scratch, " << seed;
+    const bool greedy = sampler.options().temperature == 0;
+    ASSERT_TRUE(sampler.distribution(logits, state, other));
+    for (int i = 0; i < count; ++i) {
+      const bool falls = i == 0 || ranked[i - 1].score > ranked[i].score ||
+                         (ranked[i - 1].score == ranked[i].score && ranked[i - 1].token < ranked[i].token);
+      ASSERT_TRUE(falls) << seed;
+      if (greedy) continue;
+      ASSERT_GT(other.probabilities[ranked[i].token], 0.0f) << "a survivor of the filters, " << seed;
+      ASSERT_NEAR(std::exp(ranked[i].logprob), other.probabilities[ranked[i].token], 1e-5);
+    }
+    ASSERT_NEAR(lane_sum(other.probabilities.data(), kVocab), 1.0f, 1e-5);
+  }
+}
+
+TEST(Sampler, RankingIsTheOrderOfScores) {
+  constexpr int kVocab = 900;
+  Sampling options;
+  options.temperature = 1.5f;
+  options.seed = 8;
+  const Sampler sampler = sampler_of(options, kVocab);
+  Sampler::Scratch scratch(kVocab);
+  const std::vector<float> logits = random_logits(kVocab, 8);
+  std::vector<std::pair<double, Token>> scores;
+  for (Token id = 0; id < kVocab; ++id) scores.push_back({-(logits[id] + 1.5 * sampler.noise(4, id)), id});
+  std::sort(scores.begin(), scores.end());
+  Ranked ranked[20];
+  const std::vector<Token> ids = tokens_to(4);
+  ASSERT_EQ(sampler.rank(logits, {ids, {}}, scratch, ranked), 20);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(ranked[i].token, scores[i].second);
+    EXPECT_EQ(ranked[i].score, -scores[i].first);
+  }
+}
+
+// Every ISA's table gives these; a change of a filter's order, of a tie or of the noise changes them.
+std::uint64_t hash_of_draws(int vocab, int draws) {
+  Sampler::Scratch scratch(vocab);
+  std::vector<Token> ids{1, 2, 3};
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (int i = 0; i < draws; ++i) {
+    Sampling options = with_everything(i);
+    options.logprobs = 2;
+    const auto draw = sampler_of(options, vocab).draw(random_logits(vocab, i), {ids, {}}, scratch);
+    ids.push_back(draw->token % 50);
+    for (const std::uint64_t word : {static_cast<std::uint64_t>(draw->token),
+                                     static_cast<std::uint64_t>(std::bit_cast<std::uint32_t>(draw->logprob)),
+                                     static_cast<std::uint64_t>(scratch.top[1].token)})
+      hash = (hash ^ word) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+TEST(Sampler, DrawnSequencesReproduceOnEveryMachine) {
+  EXPECT_EQ(hash_of_draws(1000, 512), 15717060083191398271u);
+  EXPECT_EQ(hash_of_draws(49152, 64), 14317469143482633916u);
+}
+
+TEST(Sampler, LogprobsAreThoseBeforeFiltersAndTemperature) {
+  Sampling options;
+  options.temperature = 2;
+  options.top_k = 1;
+  options.logprobs = 3;
+  options.banned = {1};
+  const Sampler sampler = sampler_of(options, 5);
+  Sampler::Scratch scratch(5);
+  const auto draw = sampler.draw(std::vector<float>{1, 9, 2, 0, 2}, {}, scratch);
+  const double total = std::exp(1.0) + 2 * std::exp(2.0) + 1;
+  EXPECT_EQ(draw->token, 2);
+  EXPECT_NEAR(draw->logprob, 2 - std::log(total), 1e-6);
+  ASSERT_EQ(draw->top, 3);
+  EXPECT_EQ(scratch.top[0].token, 2);
+  EXPECT_EQ(scratch.top[1].token, 4);
+  EXPECT_EQ(scratch.top[2].token, 0);
+  EXPECT_NEAR(scratch.top[2].logprob, 1 - std::log(total), 1e-6);
+}
+
+}  // namespace
+}  // namespace coppice::core

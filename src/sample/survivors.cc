@@ -1,0 +1,192 @@
+#include "sample/survivors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+
+namespace coppice::core {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr double kLog2E = 1.4426950408889634;
+
+// Unsigned integers in the order of the floats.
+std::uint32_t ascending(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value + 0.0f);  // -0 becomes +0
+  return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+}
+
+float value_of(std::uint64_t key) {
+  const auto bits = ~static_cast<std::uint32_t>(key >> 32);
+  return std::bit_cast<float>(bits ^ (bits >> 31 ? 0x80000000u : 0xffffffffu));
+}
+
+bool any_above(const float* x, float bar) {  // of 16
+  int any = 0;
+  for (int j = 0; j < 16; ++j) any |= x[j] > bar;
+  return any != 0;
+}
+
+float lane_tree(std::array<float, 16>& lanes) {
+  for (int half = 8; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
+}  // namespace
+
+std::uint64_t rank_key(float value, int id) {
+  return static_cast<std::uint64_t>(~ascending(value)) << 32 | static_cast<std::uint32_t>(id);
+}
+
+int select_best(std::span<const float> x, int k, std::uint64_t* keys) {
+  const int n = static_cast<int>(x.size());
+  int count = 0, i = 0;
+  for (; i < n && count < k; ++i)
+    if (x[i] != kNever) keys[count++] = rank_key(x[i], i);
+  if (i == n) return count;
+  std::make_heap(keys, keys + count);  // the worst of the best on top
+  float bar = value_of(keys[0]);
+  while (i < n) {
+    if (i + 16 <= n && !any_above(&x[i], bar)) {
+      i += 16;
+      continue;
+    }
+    for (const int end = std::min(i + 16, n); i < end; ++i) {
+      if (!(x[i] > bar)) continue;  // an equal value has the higher id: it loses
+      std::pop_heap(keys, keys + count);
+      keys[count - 1] = rank_key(x[i], i);
+      std::push_heap(keys, keys + count);
+      bar = value_of(keys[0]);
+    }
+  }
+  return count;
+}
+
+Survivors::Survivors(Sampler::Scratch& scratch, int top, float temperature)
+    : scratch_(scratch),
+      top_(top),
+      max_(scratch.logits[top]),
+      // A temperature near 0 must not make 0 * infinity of the largest logit.
+      bits_per_logit_(static_cast<float>(std::min(kLog2E / temperature, double{FLT_MAX}))) {}
+
+float Survivors::exponent(int id) const { return (scratch_.logits[id] - max_) * bits_per_logit_; }
+
+void Survivors::apply(const Sampling& options) {
+  const int vocab = static_cast<int>(scratch_.logits.size());
+  if (options.top_k > 0 && options.top_k < vocab) keep_top_k(options.top_k);
+  if (options.typical_p < 1) keep_typical(options.typical_p);
+  if (options.top_p < 1) keep_top_p(options.top_p);
+  if (options.min_p > 0) keep_min_p(options.min_p);
+  if (all_ || scratch_.logits[top_] == kNever) return;
+  top_ = scratch_.order[0];
+  for (const int id : ids())
+    if (scratch_.logits[id] > scratch_.logits[top_]) top_ = id;
+}
+
+void Survivors::list_all() {
+  if (!all_) return;
+  all_ = false;
+  const int vocab = static_cast<int>(scratch_.logits.size());
+  for (int id = 0; id < vocab; ++id)
+    if (scratch_.logits[id] != kNever) scratch_.order[count_++] = id;
+}
+
+void Survivors::weigh() {
+  if (weighed_) return;
+  weighed_ = true;
+  float* weights = scratch_.probabilities.data();
+  if (!all_) {
+    for (const int id : ids()) weights[id] = exp2_exact(exponent(id));
+    return;
+  }
+  const int vocab = static_cast<int>(scratch_.logits.size());
+  for (int id = 0; id < vocab; ++id) weights[id] = exponent(id);
+  kernels().exp2(weights, weights, vocab);
+}
+
+float Survivors::normaliser() {
+  weigh();
+  const std::vector<float>& weights = scratch_.probabilities;
+  if (all_) return lane_sum(weights.data(), static_cast<int>(weights.size()));
+  std::array<float, 16> lanes{};
+  for (const int id : ids()) lanes[id % 16] += weights[id];
+  return lane_tree(lanes);
+}
+
+void Survivors::keep_top_k(int k) {
+  count_ = select_best(scratch_.logits, k, scratch_.keys.data());
+  all_ = false;
+  for (int i = 0; i < count_; ++i) scratch_.order[i] = key_id(scratch_.keys[i]);
+  std::sort(scratch_.order.begin(), scratch_.order.begin() + count_);
+}
+
+// Ids ordered by (key, id), the shortest prefix whose weight reaches share * normaliser. Only as many bands
+// of keys are sorted as the prefix reaches into; the last band ends nowhere. Weights are added in f64, in
+// order.
+template <class Key>
+void Survivors::keep_shortest_prefix(float share, const Key& key, std::span<const std::uint32_t> bands) {
+  weigh();
+  const double wanted = static_cast<double>(share) * normaliser();
+  list_all();
+  std::uint64_t* sorted = scratch_.keys.data();
+  int kept = 0;
+  double reached = 0;
+  std::uint64_t from = 0;
+  for (std::size_t band = 0; band <= bands.size() && (kept == 0 || reached < wanted); ++band) {
+    const std::uint64_t to = band < bands.size() ? bands[band] : std::uint64_t{1} << 32;
+    int end = kept;
+    for (const int id : ids()) {
+      if (scratch_.probabilities[id] == 0) continue;  // under 2^-64 of the largest: no draw ever reaches it
+      const std::uint64_t k = key(id);
+      if (k >= from && k < to) sorted[end++] = k << 32 | static_cast<std::uint32_t>(id);
+    }
+    std::sort(sorted + kept, sorted + end);
+    while (kept < end && (kept == 0 || reached < wanted))
+      reached += scratch_.probabilities[key_id(sorted[kept++])];
+    from = to;
+  }
+  count_ = kept;
+  for (int i = 0; i < count_; ++i) scratch_.order[i] = key_id(sorted[i]);
+  std::sort(scratch_.order.begin(), scratch_.order.begin() + count_);
+}
+
+// Locally typical sampling (arXiv:2202.00666): tokens whose information is nearest to the entropy first. In
+// bits a token has -x + log2(normaliser) and the entropy is the weighted mean of that; the logarithm cancels.
+void Survivors::keep_typical(float share) {
+  const float total = normaliser();
+  list_all();
+  std::array<float, 16> lanes{};
+  for (const int id : ids())
+    if (const float weight = scratch_.probabilities[id]; weight > 0) lanes[id % 16] += weight * -exponent(id);
+  const float mean = lane_tree(lanes) / total;
+  const auto distance = [&](int id) { return ascending(std::fabs(-exponent(id) - mean)); };
+  const std::uint32_t bands[] = {ascending(0.5f), ascending(1), ascending(2), ascending(4), ascending(8)};
+  keep_shortest_prefix(share, distance, bands);
+}
+
+void Survivors::keep_top_p(float share) {
+  const auto value = [&](int id) { return ~ascending(scratch_.logits[id]); };
+  std::array<std::uint32_t, 8> bands;
+  for (std::size_t i = 0; i < bands.size();
+       ++i)  // 2, 4, 6 ... bits below the largest; where they lie is free
+    bands[i] = ~ascending(max_ - static_cast<float>(2 * i + 2) / bits_per_logit_);
+  keep_shortest_prefix(share, value, bands);
+}
+
+void Survivors::keep_min_p(float share) {
+  weigh();
+  list_all();
+  float most = 0;
+  for (const int id : ids()) most = std::max(most, scratch_.probabilities[id]);
+  const float least = share * most;
+  int kept = 0;
+  for (int i = 0; i < count_; ++i)
+    if (const int id = scratch_.order[i]; scratch_.probabilities[id] >= least) scratch_.order[kept++] = id;
+  count_ = kept;
+}
+
+}  // namespace coppice::core

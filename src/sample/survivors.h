@@ -1,0 +1,59 @@
+// Which tokens may still be drawn, and their weights: the filters between the processed logits and the draw.
+//
+// Order: top-k, typical-p, top-p, min-p. The weight of a token is 2^x with x = (logit - max) * (log2(e) / T)
+// in f32, one rounding an operation, where max is the largest processed logit before any filter; so 2^0 = 1
+// is the largest weight. Every filter sees the distribution left by the one before: its normaliser is the f32
+// sum of the survivors' weights in 16 lanes, lane = id mod 16, ids ascending, lanes added by the tree +8, +4,
+// +2, +1 (numerics 1). Ties always go to the lowest id.
+#pragma once
+
+#include <coppice/sampling.h>
+
+#include <cstdint>
+#include <span>
+
+#include "sample/sampler.h"
+
+namespace coppice::core {
+
+// Ascending keys are descending values, then ascending ids; what is left of a value are its bits, and -0 ties
+// with +0.
+std::uint64_t rank_key(float value, int id);
+inline int key_id(std::uint64_t key) { return static_cast<int>(key & 0xffffffffu); }
+
+// The k best finite values of x[0..n), by (value descending, id ascending), as keys in no particular order.
+// Returns how many there were. keys: [min(k, n)].
+int select_best(std::span<const float> x, int k, std::uint64_t* keys);
+
+class Survivors {
+ public:
+  // scratch.logits holds the processed logits, `top` is where they are largest. temperature > 0.
+  Survivors(Sampler::Scratch& scratch, int top, float temperature);
+
+  void apply(const Sampling& options);
+
+  bool all() const { return all_; }  // no filter was on: every id, some of them perhaps with a logit of -inf
+  std::span<const int> ids() const { return {scratch_.order.data(), static_cast<std::size_t>(count_)}; }
+  int top() const { return top_; }  // the survivor with the largest logit, the lowest id on ties
+  // The sum of the survivors' weights, which are in scratch.probabilities after this.
+  float normaliser();
+
+ private:
+  float exponent(int id) const;  // x above
+  void list_all();
+  void weigh();
+  void keep_top_k(int k);
+  void keep_typical(float share);
+  void keep_top_p(float share);
+  void keep_min_p(float share);
+  template <class Key>
+  void keep_shortest_prefix(float share, const Key& key, std::span<const std::uint32_t> bands);
+
+  Sampler::Scratch& scratch_;
+  int top_;
+  float max_, bits_per_logit_;
+  bool all_ = true, weighed_ = false;
+  int count_ = 0;
+};
+
+}  // namespace coppice::core
