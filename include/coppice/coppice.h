@@ -4,6 +4,7 @@
 #include <coppice/engine.h>
 #include <coppice/error.h>
 #include <coppice/model.h>
+#include <coppice/request.h>
 #include <coppice/sampling.h>
 #include <coppice/speculation.h>
 #include <coppice/stats.h>

@@ -65,6 +65,8 @@ struct LayerTap {
   virtual ~LayerTap() = default;
   // Inputs are task.x (float kinds) or task.q (codes); x is also given for quantised kinds: [rows, inputs].
   virtual void matmul(const char* tensor, const MatmulTask& task, const float* x) = 0;
+  // The residual stream [rows, hidden] where block `layer` begins; layer = layers: behind the last block.
+  virtual void residual(int layer, const float* x, int rows) { (void)layer, (void)x, (void)rows; }
 };
 
 class Context {

@@ -1,0 +1,72 @@
+// Requests and what comes of them: plain data.
+#pragma once
+
+#include <coppice/sampling.h>
+#include <coppice/stats.h>
+#include <coppice/token.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace coppice {
+
+enum class StopReason { none, end_of_text, stop_string, max_tokens, context_full, cancelled, failed };
+std::string_view to_string(StopReason reason);
+
+inline constexpr int kFromTarget = -1;
+
+struct EmittedToken {
+  Token token = kNoToken;
+  int source = kFromTarget;  // first drafter of the mix that guessed it; kFromTarget: nobody did
+  float logprob = 0;         // if asked for
+  std::vector<std::pair<Token, float>> top;  // the n best, if asked for
+};
+
+// The tree of one pass, for people to look at.
+struct TreeTrace {
+  struct Node {
+    Token token = kNoToken;
+    int parent = -1;
+    float value = 0;
+    std::uint32_t sources = 0;  // bit d: drafter d of the mix
+    bool taken = false;
+  };
+  std::vector<Node> nodes;  // node 0 is the root
+  Token drawn = kNoToken;   // what the target drew at the end of the path taken
+};
+
+// What a pass brought for one request. Views live for the call.
+struct Event {
+  std::uint64_t request = 0;
+  std::span<const EmittedToken> tokens;
+  std::string_view text;            // complete characters only, nothing that might become a stop string
+  const TreeTrace* tree = nullptr;  // if asked for
+  double prefill = 1.0;             // fraction of the prompt done; tokens are empty while it is under 1
+};
+
+struct Request {
+  std::vector<Token> prompt;  // at least one token
+  Sampling sampling;
+  std::optional<int> nodes;  // overrides of the engine's speculation, within its limits
+  std::optional<int> depth;
+  std::optional<float> price;
+  bool trace = false;                          // Event::tree
+  bool show_special = false;                   // spell control tokens out in the text
+  std::function<bool(const Event&)> on_event;  // false cancels
+};
+
+struct Generation {
+  std::string text;                  // whole answer, without the stop string or the end-of-text token
+  std::vector<EmittedToken> tokens;  // every token drawn, the end-of-text token included
+  StopReason stop = StopReason::none;
+  std::string error;  // with StopReason::failed: the sentence
+  Stats stats;
+};
+
+}  // namespace coppice

@@ -1,0 +1,256 @@
+// One cycle: guesses below the root, one pass over every node, the target's own draw at the root, and again
+// at the child that somebody guessed, until nobody did. docs/architecture.md, "The whole idea in a dozen
+// lines".
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "engine/engine.h"
+
+namespace coppice::core {
+
+bool Engine::step() {
+  for (auto& entry : active_) {
+    if (entry->cancelled) finish(*entry, StopReason::cancelled);
+  }
+  retire();
+  admit();
+  if (active_.empty()) return false;
+  const double start = seconds();
+  grow();
+  const double grown = seconds();
+  collect_rows();
+  const PassStats before = context_->stats();
+  Status passed = context_->forward(rows_);
+  const double verified = seconds();
+  const PassStats& after = context_->stats();
+  const double bytes =
+      static_cast<double>(after.weight_bytes + after.kv_bytes - before.weight_bytes - before.kv_bytes);
+  const PassCost draft = setup_.grower ? setup_.grower->take_cost() : PassCost{};
+  const double drawing = 1.0 / std::max<double>(1.0, static_cast<double>(jobs_.size()));
+  for (auto& entry : active_) {
+    Active& request = *entry;
+    if (!passed) {
+      finish(request, StopReason::failed, passed.error().message);
+      continue;
+    }
+    Stats& stats = request.generation.stats;
+    if (request.row_count == 0 || rows_[static_cast<std::size_t>(request.first_row)].wants == kNothing) {
+      stats.prefill_seconds += seconds() - start;
+      report(request, static_cast<int>(request.generation.tokens.size()));
+      continue;
+    }
+    const double accepting = seconds();
+    accept(request);
+    stats.draft_seconds += grown - start;
+    stats.verify_seconds += verified - grown;
+    stats.sample_seconds += seconds() - accepting;
+    stats.decode_seconds += seconds() - start;
+    stats.target_passes += 1;
+    stats.target_bytes +=
+        static_cast<std::uint64_t>(bytes * request.row_count / static_cast<double>(rows_.size()));
+    stats.draft_passes += draft.passes;
+    stats.draft_bytes += static_cast<std::uint64_t>(static_cast<double>(draft.bytes) * drawing);
+  }
+  retire();
+  return true;
+}
+
+void Engine::grow() {
+  jobs_.clear();
+  for (auto& entry : active_) {
+    Active& request = *entry;
+    if (!request.decoding(context_->cache().length(request.sequence))) continue;
+    PolicyInput input;
+    input.limit = request.budget;
+    input.tokens_left = request.limit - static_cast<int>(request.tokens.size());
+    input.context_left = setup_.context - static_cast<int>(request.tokens.size());
+    GrowJob job;
+    job.sequence = request.slot;
+    job.committed = request.tokens;
+    job.sampler = &request.sampler;
+    job.budget = policy_->decide(input);
+    job.tree = &request.tree;
+    request.tree.reset(request.tokens.back());
+    if (job.budget.nodes > 0) jobs_.push_back(job);
+  }
+  if (setup_.grower && !jobs_.empty()) setup_.grower->grow(jobs_);
+}
+
+void Engine::collect_rows() {
+  rows_.clear();
+  for (auto& entry : active_) {
+    entry->row_count = 0;
+    if (entry->decoding(context_->cache().length(entry->sequence))) add_tree_rows(*entry);
+  }
+  int room = setup_.chunk;
+  for (auto& entry : active_) {
+    if (entry->row_count > 0 || room == 0) continue;
+    add_prompt_rows(*entry, room);
+    room -= entry->row_count;
+  }
+}
+
+// The root is committed at once: it is a token of the answer. Node n > 0 goes to scratch slot n - 1.
+void Engine::add_tree_rows(Active& request) {
+  const TokenTree& tree = request.tree;
+  const int root_position = static_cast<int>(request.tokens.size()) - 1;
+  request.first_row = static_cast<int>(rows_.size());
+  request.row_count = tree.size();
+  for (int node = 0; node < tree.size(); ++node) {
+    Row row;
+    row.sequence = request.sequence;
+    row.token = tree.token(node);
+    row.position = root_position + tree.depth(node);
+    row.slot = node == 0 ? kCommitted : node - 1;
+    row.parent_slot = node == 0 || tree.parent(node) == 0 ? kCommitted : tree.parent(node) - 1;
+    row.wants = kLogits;
+    rows_.push_back(row);
+  }
+}
+
+void Engine::add_prompt_rows(Active& request, int room) {
+  const int cached = context_->cache().length(request.sequence);
+  const int left = static_cast<int>(request.tokens.size()) - 1 - cached;
+  request.first_row = static_cast<int>(rows_.size());
+  request.row_count = std::min(room, left);
+  for (int i = 0; i < request.row_count; ++i) {
+    Row row;
+    row.sequence = request.sequence;
+    row.token = request.tokens[static_cast<std::size_t>(cached + i)];
+    row.position = cached + i;
+    rows_.push_back(row);
+  }
+}
+
+// The walk down the tree. `committed` is the request's tokens before it: what is drawn on the way is appended
+// to the same memory, which never moves, and is the path.
+void Engine::accept(Active& request) {
+  const TokenTree& tree = request.tree;
+  Stats& stats = request.generation.stats;
+  const int first = static_cast<int>(request.generation.tokens.size());
+  int slots[kMaxTreeDepth + 1];
+  int nodes[kMaxTreeDepth + 1];
+  int depth = 0;
+  int node = 0;
+  Token last = kNoToken;
+  while (true) {
+    nodes[depth] = node;
+    auto drawn = draw(request, node);
+    if (!drawn) {
+      finish(request, StopReason::failed, drawn.error().message);
+      break;
+    }
+    last = drawn->token;
+    const int child = tree.child(node, drawn->token);
+    const auto at = static_cast<std::size_t>(std::min(depth, Stats::kDepths - 1));
+    if (tree.first_child(node) != kNoNode) ++stats.reached_at_depth[at];
+    int source = kFromTarget;
+    if (child != kNoNode) {
+      ++stats.accepted_at_depth[at];
+      ++stats.accepted;
+      for (std::size_t d = 0; d < stats.sources.size(); ++d) {
+        if ((tree.sources(child) >> d & 1) == 0) continue;
+        ++stats.sources[d].accepted;
+        if (source == kFromTarget) source = static_cast<int>(d);
+      }
+    }
+    const bool goes_on = append(request, *drawn, source);
+    if (!goes_on || child == kNoNode) break;
+    slots[depth++] = child - 1;
+    node = child;
+  }
+  context_->cache().keep(request.sequence, std::span<const int>(slots, static_cast<std::size_t>(depth)));
+  ++stats.cycles;
+  stats.guesses += static_cast<std::uint64_t>(tree.size() - 1);
+  for (int n = 1; n < tree.size(); ++n) {
+    for (std::size_t d = 0; d < stats.sources.size(); ++d)
+      stats.sources[d].proposed += tree.sources(n) >> d & 1;
+  }
+  if (request.request.trace)
+    trace(request, std::span<const int>(nodes, static_cast<std::size_t>(depth + 1)), last);
+  observe(request, first);
+  report(request, first);
+}
+
+Result<Draw> Engine::draw(Active& request, int node) {
+  const TokenTree& tree = request.tree;
+  const std::size_t depth = static_cast<std::size_t>(tree.depth(node));
+  const std::span<const Token> all = request.tokens;
+  PathState state{all.first(all.size() - depth), all.last(depth)};
+  std::span<const float> logits = context_->logits(request.first_row + node);
+  if (!request.rejection) return request.sampler.draw(logits, state, scratch_);
+  COPPICE_TRY_STATUS(request.sampler.distribution(logits, state, scratch_));
+  Token children[kMaxTreeNodes];
+  std::size_t count = 0;
+  for (int c = tree.first_child(node); c != kNoNode; c = tree.next_sibling(c))
+    children[count++] = tree.token(c);
+  // What the drafters proposed does not depend on the verifier's draws, so each guess is a point mass.
+  Siblings siblings{{children, count}, {}};
+  Draw drawn;
+  drawn.token = request.rejection->decide(scratch_.probabilities, siblings, request.decisions).token;
+  return drawn;
+}
+
+// One token of the answer. False: it was the last.
+bool Engine::append(Active& request, const Draw& drawn, int source) {
+  request.tokens.push_back(drawn.token);
+  EmittedToken emitted;
+  emitted.token = drawn.token;
+  emitted.source = source;
+  emitted.logprob = drawn.logprob;
+  for (int i = 0; i < drawn.top; ++i) {
+    const TokenLogprob& best = scratch_.top[static_cast<std::size_t>(i)];
+    emitted.top.emplace_back(best.token, best.logprob);
+  }
+  request.generation.tokens.push_back(std::move(emitted));
+  ++request.generation.stats.tokens;
+  if (!request.sampler.options().ignore_eos && setup_.tokenizer->ends_text(drawn.token)) {
+    finish(request, StopReason::end_of_text);
+  } else if (request.text.push(drawn.token, request.fresh)) {
+    finish(request, StopReason::stop_string);
+  } else if (static_cast<int>(request.generation.tokens.size()) >= request.sampler.options().max_tokens) {
+    finish(request, StopReason::max_tokens);
+  } else if (static_cast<int>(request.tokens.size()) >= setup_.context) {
+    finish(request, StopReason::context_full);
+  }
+  return !request.done;
+}
+
+void Engine::observe(Active& request, int first) {
+  if (!setup_.grower) return;
+  const std::span<const Token> all = request.tokens;
+  const std::size_t accepted = request.generation.tokens.size() - static_cast<std::size_t>(first);
+  setup_.grower->observe(request.slot, all.first(all.size() - accepted), all.last(accepted));
+}
+
+void Engine::trace(Active& request, std::span<const int> path, Token drawn) {
+  const TokenTree& tree = request.tree;
+  request.trace.nodes.clear();
+  for (int n = 0; n < tree.size(); ++n) {
+    const bool taken = std::find(path.begin(), path.end(), n) != path.end();
+    request.trace.nodes.push_back(
+        {tree.token(n), n == 0 ? -1 : tree.parent(n), tree.value(n), tree.sources(n), taken});
+  }
+  request.trace.drawn = drawn;
+}
+
+// Tells the caller what this pass brought.
+void Engine::report(Active& request, int first) {
+  Event event;
+  event.request = request.id;
+  event.tokens =
+      std::span<const EmittedToken>(request.generation.tokens).subspan(static_cast<std::size_t>(first));
+  event.text = request.fresh;
+  request.generation.text += request.fresh;
+  if (request.request.trace && !event.tokens.empty()) event.tree = &request.trace;
+  const double before_root = static_cast<double>(request.prompt) - 1;
+  if (event.tokens.empty() && before_root > 0) {
+    event.prefill = context_->cache().length(request.sequence) / before_root;
+  }
+  if (request.request.on_event && !request.request.on_event(event)) request.cancelled = true;
+  request.fresh.clear();
+  if (request.cancelled && !request.done) finish(request, StopReason::cancelled);
+}
+
+}  // namespace coppice::core

@@ -1,0 +1,209 @@
+#include "engine/engine.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace coppice::core {
+namespace {
+
+// Rows of a pass: a whole chunk of prompt beside everybody's trees.
+int max_rows(const EngineSetup& setup) {
+  return setup.max_requests * (setup.speculation.nodes + 1) + setup.chunk;
+}
+
+Status check_setup(const EngineSetup& setup) {
+  COPPICE_TRY_STATUS(setup.speculation.validate());
+  if (setup.context < 2) {
+    return fail(fmt::format("a context of {} tokens is too small; at least 2 are needed", setup.context));
+  }
+  if (setup.model->config().positions == Positions::learned &&
+      setup.context > setup.model->config().context_length) {
+    return fail(
+        fmt::format("this model has learned positions up to {}; a context of {} tokens is too long for it",
+                    setup.model->config().context_length, setup.context));
+  }
+  if (setup.max_requests < 1 || setup.max_requests > 256) {
+    return fail(
+        fmt::format("requests at once: {} is out of range, 1 to 256 are possible", setup.max_requests));
+  }
+  if (setup.chunk < 1 || setup.chunk > 4096) {
+    return fail(fmt::format("prompt tokens a pass: {} is out of range, 1 to 4096 are possible", setup.chunk));
+  }
+  return {};
+}
+
+}  // namespace
+
+Engine::Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_ptr<Policy> policy)
+    : setup_(std::move(setup)),
+      context_(std::move(context)),
+      policy_(std::move(policy)),
+      sequences_(context_->cache()),
+      scratch_(setup_.model->config().vocab) {
+  for (int slot = setup_.max_requests; slot-- > 0;) free_slots_.push_back(slot);
+  rows_.reserve(static_cast<std::size_t>(max_rows(setup_)));
+  jobs_.reserve(static_cast<std::size_t>(setup_.max_requests));
+}
+
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
+  COPPICE_TRY_STATUS(check_setup(setup));
+  COPPICE_TRY(auto policy, make_policy(setup.speculation.policy));
+  ContextOptions options;
+  options.kv.type = setup.cache;
+  options.kv.sequences = 2 * setup.max_requests;  // as many idle ones, for prompts that begin alike
+  // One more block each: a shared prefix ends inside a block, which is copied.
+  options.kv.positions = setup.max_requests * (setup.context + kBlockPositions);
+  options.kv.slots = std::max(1, setup.speculation.nodes);
+  options.max_rows = max_rows(setup);
+  options.max_logits = setup.max_requests * (setup.speculation.nodes + 1);
+  COPPICE_TRY(auto context, Context::make(setup.model, options, *setup.pool));
+  return std::unique_ptr<Engine>(new Engine(std::move(setup), std::move(context), std::move(policy)));
+}
+
+Result<std::uint64_t> Engine::submit(Request request) {
+  const int vocab = setup_.model->config().vocab;
+  if (request.prompt.empty()) return fail("the prompt is empty; at least one token is needed");
+  for (Token token : request.prompt) {
+    if (token < 0 || token >= vocab) {
+      return fail(fmt::format("the prompt has token id {}; the vocabulary ends at {}", token, vocab - 1));
+    }
+  }
+  if (static_cast<int>(request.prompt.size()) >= setup_.context) {
+    return fail(fmt::format(
+        "the prompt has {} tokens and the context holds {}; shorten it or ask for a larger context",
+        request.prompt.size(), setup_.context));
+  }
+  Speculation wanted = setup_.speculation;
+  if (request.nodes) wanted.nodes = *request.nodes;
+  if (request.depth) wanted.depth = *request.depth;
+  if (request.price) wanted.price = *request.price;
+  COPPICE_TRY_STATUS(wanted.validate());
+  if (wanted.nodes > setup_.speculation.nodes) {
+    return fail(fmt::format("this request asks for trees of {} nodes; the engine was made for {}",
+                            wanted.nodes, setup_.speculation.nodes));
+  }
+  COPPICE_TRY(Sampler sampler,
+              Sampler::make(request.sampling, vocab, setup_.tokenizer->vocabulary().end_tokens));
+  TextStream text(*setup_.tokenizer, request.sampling.stop, request.show_special);
+  auto active = std::make_unique<Active>(next_id_++, std::move(request), std::move(sampler), std::move(text));
+  active->budget = {wanted.nodes, wanted.depth, wanted.price, 1.0f};
+  std::uint64_t id = active->id;
+  waiting_.push_back(std::move(active));
+  return id;
+}
+
+void Engine::admit() {
+  while (!waiting_.empty() && !free_slots_.empty()) {
+    Active& request = *waiting_.front();
+    if (!request.cancelled && !start(request) && !request.done && !active_.empty()) return;  // later
+    if (request.cancelled) finish(request, StopReason::cancelled);
+    active_.push_back(std::move(waiting_.front()));
+    waiting_.erase(waiting_.begin());
+    if (active_.back()->done) retire();
+  }
+}
+
+// All memory a request will need is had before its first pass.
+bool Engine::start(Active& request) {
+  const std::size_t prompt = request.request.prompt.size();
+  const std::size_t most = std::min(prompt + static_cast<std::size_t>(request.request.sampling.max_tokens),
+                                    static_cast<std::size_t>(setup_.context));
+  auto lease = sequences_.take(request.request.prompt, static_cast<int>(most));
+  if (!lease) {
+    if (active_.empty()) finish(request, StopReason::failed, lease.error().message);
+    return false;
+  }
+  request.sequence = lease->sequence;
+  request.slot = free_slots_.back();
+  free_slots_.pop_back();
+  request.prompt = prompt;
+  request.limit = static_cast<int>(most);
+  request.tokens.reserve(most + 1);
+  request.tokens = request.request.prompt;
+  request.tokens.reserve(most + 1);
+  request.generation.tokens.reserve(most - prompt + 1);
+  request.tree.reset(request.tokens.back());
+  if (request.sampler.options().acceptance == Acceptance::rejection) {
+    request.rejection.emplace(request.sampler.key(), setup_.model->config().vocab);
+  }
+  Stats& stats = request.generation.stats;
+  stats.requests = 1;
+  stats.prompt_tokens = prompt;
+  stats.reused_tokens = static_cast<std::uint64_t>(lease->reused);
+  for (const std::string& name : sources()) stats.sources.push_back({name, 0, 0});
+  if (setup_.grower) {
+    Status begun = setup_.grower->begin(request.slot, request.tokens, request.sampler);
+    if (!begun) finish(request, StopReason::failed, begun.error().message);
+  }
+  return true;
+}
+
+void Engine::finish(Active& request, StopReason reason, std::string error) {
+  request.done = true;
+  request.generation.stop = reason;
+  request.generation.error = std::move(error);
+}
+
+// Takes what is done out of the active ones; their sequences stay behind for prompts that begin alike.
+void Engine::retire() {
+  for (auto& entry : active_) {
+    Active& request = *entry;
+    if (!request.done) continue;
+    std::string rest;
+    request.text.finish(rest);
+    request.generation.text += rest;
+    if (!rest.empty() && request.request.on_event) {
+      Event event;
+      event.request = request.id;
+      event.text = rest;
+      request.request.on_event(event);
+    }
+    if (request.slot >= 0) {
+      if (setup_.grower) setup_.grower->end(request.slot);
+      free_slots_.push_back(request.slot);
+    }
+    if (request.sequence >= 0) {
+      if (request.generation.stop == StopReason::failed) {
+        sequences_.drop(request.sequence);
+      } else {
+        auto cached = static_cast<std::size_t>(context_->cache().length(request.sequence));
+        sequences_.put(request.sequence, std::span<const Token>(request.tokens).first(cached));
+      }
+    }
+    finished_.emplace_back(request.id, std::move(request.generation));
+  }
+  std::erase_if(active_, [](const auto& entry) { return entry->done; });
+}
+
+void Engine::cancel(std::uint64_t id) {
+  for (auto* list : {&waiting_, &active_}) {
+    for (auto& entry : *list) {
+      if (entry->id == id) entry->cancelled = true;
+    }
+  }
+}
+
+std::optional<Generation> Engine::take(std::uint64_t id) {
+  for (auto it = finished_.begin(); it != finished_.end(); ++it) {
+    if (it->first != id) continue;
+    Generation generation = std::move(it->second);
+    finished_.erase(it);
+    return generation;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Engine::sources() const {
+  std::vector<std::string> names;
+  if (setup_.grower) {
+    for (const auto& drafter : setup_.grower->drafters()) names.emplace_back(drafter->name());
+  }
+  return names;
+}
+
+}  // namespace coppice::core

@@ -1,0 +1,61 @@
+#include <coppice/request.h>
+#include <coppice/stats.h>
+
+#include <algorithm>
+
+namespace coppice {
+
+void Stats::add(const Stats& other) {
+  requests += other.requests;
+  prompt_tokens += other.prompt_tokens;
+  reused_tokens += other.reused_tokens;
+  tokens += other.tokens;
+  cycles += other.cycles;
+  target_passes += other.target_passes;
+  guesses += other.guesses;
+  accepted += other.accepted;
+  draft_passes += other.draft_passes;
+  target_bytes += other.target_bytes;
+  draft_bytes += other.draft_bytes;
+  prefill_seconds += other.prefill_seconds;
+  draft_seconds += other.draft_seconds;
+  verify_seconds += other.verify_seconds;
+  sample_seconds += other.sample_seconds;
+  decode_seconds += other.decode_seconds;
+  for (std::size_t d = 0; d < kDepths; ++d) {
+    reached_at_depth[d] += other.reached_at_depth[d];
+    accepted_at_depth[d] += other.accepted_at_depth[d];
+  }
+  for (const SourceStats& theirs : other.sources) {
+    auto ours =
+        std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.name == theirs.name; });
+    if (ours == sources.end()) {
+      sources.push_back(theirs);
+    } else {
+      ours->proposed += theirs.proposed;
+      ours->accepted += theirs.accepted;
+    }
+  }
+}
+
+std::string_view to_string(StopReason reason) {
+  switch (reason) {
+    case StopReason::none:
+      return "none";
+    case StopReason::end_of_text:
+      return "end_of_text";
+    case StopReason::stop_string:
+      return "stop_string";
+    case StopReason::max_tokens:
+      return "max_tokens";
+    case StopReason::context_full:
+      return "context_full";
+    case StopReason::cancelled:
+      return "cancelled";
+    case StopReason::failed:
+      return "failed";
+  }
+  return "none";
+}
+
+}  // namespace coppice

@@ -1,0 +1,48 @@
+#include "engine/text_stream.h"
+
+#include <algorithm>
+
+namespace coppice::core {
+
+TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool show_special)
+    : tokenizer_(tokenizer), stops_(std::move(stops)), show_special_(show_special) {}
+
+bool TextStream::push(Token token, std::string& out) {
+  pending_ += tokenizer_.bytes(token, show_special_);
+  std::size_t first = std::string::npos;
+  for (const std::string& stop : stops_) first = std::min(first, pending_.find(stop));
+  if (first != std::string::npos) {
+    pending_.resize(first);
+    stopped_ = true;
+    return true;
+  }
+  release(possible_stop(), out);
+  return false;
+}
+
+void TextStream::finish(std::string& out) {
+  release(pending_.size(), out);
+  out += utf8_.finish();
+}
+
+void TextStream::release(std::size_t bytes, std::string& out) {
+  out += utf8_.push(std::string_view(pending_).substr(0, bytes));
+  pending_.erase(0, bytes);
+}
+
+std::size_t TextStream::possible_stop() const {
+  // A stop string may begin in what is pending: hold back its longest suffix that is a prefix of one.
+  std::size_t held = 0;
+  for (const std::string& stop : stops_) {
+    std::size_t longest = std::min(pending_.size(), stop.size() - 1);
+    for (std::size_t n = longest; n > held; --n) {
+      if (std::string_view(pending_).substr(pending_.size() - n) == std::string_view(stop).substr(0, n)) {
+        held = n;
+        break;
+      }
+    }
+  }
+  return pending_.size() - held;
+}
+
+}  // namespace coppice::core

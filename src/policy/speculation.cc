@@ -1,0 +1,26 @@
+#include <coppice/speculation.h>
+#include <fmt/core.h>
+
+#include "policy/policy.h"
+#include "tree/token_tree.h"
+
+namespace coppice {
+
+Status Speculation::validate() const {
+  if (nodes < 0 || nodes >= core::kMaxTreeNodes) {
+    return fail(fmt::format("speculation.nodes = {} is out of range; 0 to {} are possible", nodes,
+                            core::kMaxTreeNodes - 1));
+  }
+  if (depth < 1 || depth > core::kMaxTreeDepth) {
+    return fail(fmt::format("speculation.depth = {} is out of range; 1 to {} are possible", depth,
+                            core::kMaxTreeDepth));
+  }
+  if (!(price >= 0 && price <= 1)) {
+    return fail(fmt::format("speculation.price = {} is out of range; it is a chance, 0 to 1", price));
+  }
+  if (auto known = core::make_policy(policy); !known)
+    return fail("speculation.policy: " + known.error().message);
+  return {};
+}
+
+}  // namespace coppice
