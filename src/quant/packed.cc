@@ -62,8 +62,7 @@ std::size_t packed_unit_bytes(PackedKind kind) {
     case PackedKind::q8:
       return kQ8Scales + 2 * kGroupOutputs;
   }
-  COPPICE_CHECK(!"a packed kind without a size");
-  return 0;
+  check_failed("a packed kind without a size", __FILE__, __LINE__);
 }
 
 std::size_t PackedMatrix::group_bytes() const {

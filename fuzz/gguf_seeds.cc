@@ -1,0 +1,44 @@
+// Small right files, each with another part of the format in it.
+#include "gguf/writer.h"
+#include "seeds.h"
+
+namespace coppice::core {
+namespace {
+
+void add_keys(gguf::Writer& writer) {
+  writer.add_text("general.architecture", "llama");
+  writer.add_u32("llama.block_count", 2);
+  writer.add_i32("llama.minus", -1);
+  writer.add_u64("llama.large", 1ull << 40);
+  writer.add_f32("llama.rope.freq_base", 10000.0f);
+  writer.add_bool("tokenizer.ggml.add_bos_token", false);
+  writer.add_texts("tokenizer.ggml.tokens", {"a", "", "bc"});
+  writer.add_i32s("tokenizer.ggml.token_type", {1, 2, 3});
+  writer.add_u32s("sizes", {7});
+  writer.add_f32s("tokenizer.ggml.scores", {0.0f, -1.0f, 2.5f});
+}
+
+void write_seeds(const std::string& folder) {
+  write_seed(folder, "empty", gguf::Writer().to_bytes());
+  gguf::Writer keys;
+  add_keys(keys);
+  write_seed(folder, "keys", keys.to_bytes());
+  keys.add_u32("general.alignment", 64);
+  const std::vector<float> values(192, 0.5f);
+  keys.add_values("blk.0.attn_q.weight", formats()[3], {32, 3, 2}, values);
+  write_seed(folder, "aligned", keys.to_bytes());
+  for (const Format& format : formats()) {
+    gguf::Writer writer;
+    writer.add_values("token_embd.weight", format, {64, 3}, values);
+    writer.add_values("output_norm.weight", formats()[0], {5}, std::span(values).first(5));
+    write_seed(folder, std::string(format.name), writer.to_bytes());
+  }
+}
+
+}  // namespace
+}  // namespace coppice::core
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  coppice::core::write_seeds(arguments[1]);
+}
