@@ -29,6 +29,7 @@ class KvCache {
   void close(int sequence);
   int length(int sequence) const;  // committed positions
   // Makes room for `length` committed positions; fails when the blocks run out (nothing is changed then).
+  // To be called again after rewind(): a last block that another sequence sees is copied here.
   Status reserve(int sequence, int length);
 
   // Moves the scratch slots of an accepted path, in order, behind the committed positions; every slot of the
@@ -51,13 +52,22 @@ class KvCache {
   const std::byte* layer_scratch(int sequence, int layer) const;
   std::size_t block_stride() const;
   std::size_t scratch_stride() const;
-  void commit(int sequence, int positions);  // length += positions, after a pass
+  bool has_room(int sequence, int length) const;  // reserved, and no block to be written is shared
+  void commit(int sequence, int positions);       // length += positions, after a pass
   int slots() const { return options_.slots; }
   void set_parent(int sequence, int slot, int parent_slot);
   int parent(int sequence, int slot) const;  // a slot, or kCommitted
   std::size_t bytes() const;                 // memory held
 
  private:
+  std::int32_t take_block();
+  void drop_block(std::int32_t block);
+  void truncate(int sequence, int blocks);
+  bool last_block_is_shared(int sequence) const;
+  void copy_last_block(int sequence);
+  void forget_slots(int sequence);
+  std::byte* block_at(int layer, std::int32_t block) const;
+
   KvLayout layout_;
   int layers_ = 0;
   KvOptions options_;

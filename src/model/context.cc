@@ -1,0 +1,241 @@
+// A context's memory, and what happens around a pass: rows are resolved to places in the cache before it,
+// counted and committed after it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/check.h"
+#include "model/rope.h"
+#include "model/workspace.h"
+
+namespace coppice::core {
+namespace {
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+// Lays buffers out one behind the other, each on a 64-byte line: first counts, then hands out.
+class Arena {
+ public:
+  explicit Arena(std::byte* base) : base_(base) {}
+  template <class T>
+  void take(T*& out, std::size_t count) {
+    out = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += round_up(count * sizeof(T), 64);
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+Status check_options(const ContextOptions& options) {
+  if (options.max_rows < 1 || options.max_rows > 65536)
+    return fail(fmt::format("max_rows is {}, but must be from 1 to 65536", options.max_rows));
+  if (options.max_logits < 0 || options.max_logits > options.max_rows)
+    return fail(fmt::format("max_logits is {}, but must be from 0 to max_rows ({})", options.max_logits,
+                            options.max_rows));
+  return {};
+}
+
+}  // namespace
+
+Context::Workspace::Workspace(const Model& model_, const ContextOptions& options_, KvCache& cache_,
+                              ThreadPool& pool_)
+    : model(model_),
+      config(model_.config()),
+      weights(model_.weights()),
+      options(options_),
+      kernels(core::kernels()),
+      cache(cache_),
+      pool(pool_) {
+  q_width = config.heads * config.head_dim;
+  kv_width = config.kv_heads * config.head_dim;
+  // Separate matrices write whole groups of outputs, so each starts on one.
+  const auto aligned = [](int width) { return static_cast<int>(round_up(width, kGroupOutputs)); };
+  k_offset = config.fused_qkv ? q_width : aligned(q_width);
+  v_offset = config.fused_qkv ? q_width + kv_width : aligned(q_width) + aligned(kv_width);
+  qkv_stride = round_up(v_offset + kv_width, kGroupOutputs);
+  ff_stride = round_up(config.feed_forward, kGroupOutputs);
+  out_stride = round_up(config.hidden, kGroupOutputs);
+  head_stride = static_cast<std::size_t>(weights.head().packed.groups()) * kGroupOutputs;
+  widest = std::max({config.hidden, q_width, config.feed_forward});
+  query_scale = static_cast<float>(1.4426950408889634 / std::sqrt(static_cast<double>(config.head_dim)));
+  attention_floats = round_up(attention_workspace(cache.layout()), 16);
+}
+
+Status Context::Workspace::allocate() {
+  const auto n = static_cast<std::size_t>(options.max_rows);
+  const auto logits = static_cast<std::size_t>(options.max_logits);
+  const auto wide = static_cast<std::size_t>(widest);
+  const std::size_t full = weights.head_tokens.empty() ? 0 : logits * static_cast<std::size_t>(config.vocab);
+  const auto lay_out = [&](Arena arena) {
+    arena.take(x, n * config.hidden);
+    arena.take(inputs, n * wide);
+    arena.take(qkv, n * qkv_stride);
+    arena.take(gate, config.activation == Activation::silu_gated ? n * ff_stride : 0);
+    arena.take(up, n * ff_stride);
+    arena.take(out, n * out_stride);
+    arena.take(head_out, logits * head_stride);
+    arena.take(full_logits, full);
+    arena.take(cos_sin, n * config.rope_dims);
+    arena.take(attention, attention_floats * pool.size());
+    arena.take(codes, n * wide);
+    arena.take(scales, n * wide / kBlockInputs);
+    arena.take(scaled_sums, n * wide / kBlockInputs);
+    arena.take(sums, n * wide / kBlockInputs);
+    arena.take(row_slots, n * cache.slots());
+    return arena.used();
+  };
+  const std::size_t bytes = lay_out(Arena(nullptr));
+  if (bytes > memory_available())
+    return fail(
+        fmt::format("passes of {} rows with {} rows of logits need {} bytes of memory, but {} are available",
+                    options.max_rows, options.max_logits, bytes, memory_available()));
+  COPPICE_TRY(memory, Buffer::make(bytes));
+  lay_out(Arena(memory.data()));
+  std::fill(full_logits, full_logits + full, -std::numeric_limits<float>::infinity());
+
+  const auto sequences = static_cast<std::size_t>(options.kv.sequences);
+  committed.resize(n);
+  wanted_rows.resize(n);
+  logit_index.resize(n);
+  every_row.resize(n);
+  std::iota(every_row.begin(), every_row.end(), 0);
+  new_rows.resize(sequences);
+  visible.resize(sequences);
+  seen.resize(sequences * static_cast<std::size_t>(cache.slots()));
+  frequencies.resize(config.rope_dims / 2);
+  if (config.positions == Positions::rope)
+    rope_frequencies(config.rope_base, config.rope_dims, frequencies.data());
+  return {};
+}
+
+// Finds what row `index` sees: committed positions, then the slots of its ancestors and its own.
+void Context::Workspace::resolve_row(int index) {
+  const Row& row = rows[index];
+  if (row.slot == kCommitted) {
+    const int expected = cache.length(row.sequence) + new_rows[row.sequence]++;
+    COPPICE_CHECK(row.position == expected && row.parent_slot == kCommitted);
+    COPPICE_CHECK(cache.has_room(row.sequence, expected + 1));
+    committed[index] = row.position + 1;
+  } else {
+    COPPICE_CHECK(row.slot >= 0 && row.slot < cache.slots() && row.parent_slot < cache.slots());
+    cache.set_parent(row.sequence, row.slot, row.parent_slot);
+    int depth = 0;
+    for (int slot = row.slot; slot != kCommitted; slot = cache.parent(row.sequence, slot)) {
+      ++depth;
+      COPPICE_CHECK(depth <= cache.slots());  // a slot is its own ancestor
+    }
+    committed[index] = row.position + 1 - depth;
+    std::int32_t* slots = row_slots + static_cast<std::size_t>(index) * cache.slots();
+    for (int slot = row.slot; slot != kCommitted; slot = cache.parent(row.sequence, slot)) {
+      slots[--depth] = slot;
+      std::uint64_t& counted = seen[static_cast<std::size_t>(row.sequence) * cache.slots() + slot];
+      if (counted != pass_number) ++kv_bytes;  // positions for now
+      counted = pass_number;
+    }
+  }
+  visible[row.sequence] = std::max(visible[row.sequence], committed[index]);
+}
+
+void Context::Workspace::resolve(std::span<const Row> pass) {
+  COPPICE_CHECK(pass.size() <= every_row.size());
+  rows = pass;
+  ++pass_number;
+  weight_bytes = kv_bytes = 0;
+  logit_count = wanted_count = 0;
+  bad_stage.store(INT_MAX);
+  std::fill(new_rows.begin(), new_rows.end(), 0);
+  std::fill(visible.begin(), visible.end(), 0);
+  for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
+    const Row& row = rows[i];
+    COPPICE_CHECK(row.sequence >= 0 && row.sequence < options.kv.sequences);
+    COPPICE_CHECK(row.token >= 0 && row.token < config.vocab && row.position >= 0);
+    COPPICE_CHECK(config.positions == Positions::rope || row.position < config.context_length);
+    resolve_row(i);
+    if (row.wants != kNothing) wanted_rows[wanted_count++] = i;
+    logit_index[i] = (row.wants & kLogits) != 0 ? logit_count++ : -1;
+  }
+  COPPICE_CHECK(logit_count <= options.max_logits);
+  for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
+    const int length = cache.length(rows[i].sequence) + new_rows[rows[i].sequence];
+    COPPICE_CHECK(committed[i] >= 0 && committed[i] <= length);
+  }
+  for (int positions : visible) kv_bytes += static_cast<std::uint64_t>(positions);
+  kv_bytes *= cache.layout().block_bytes() / kBlockPositions * static_cast<std::size_t>(config.layers);
+  weight_bytes = weights.embedding.packed.group_bytes() / kGroupOutputs * rows.size();
+}
+
+Context::Context(std::shared_ptr<const Model> model, const ContextOptions& options, ThreadPool& pool,
+                 KvCache cache)
+    : model_(std::move(model)),
+      options_(options),
+      pool_(pool),
+      cache_(std::move(cache)),
+      work_(std::make_unique<Workspace>(*model_, options_, cache_, pool_)) {}
+
+Context::~Context() = default;
+
+Result<std::unique_ptr<Context>> Context::make(std::shared_ptr<const Model> model,
+                                               const ContextOptions& options, ThreadPool& pool) {
+  COPPICE_TRY_STATUS(check_options(options));
+  const ModelConfig& config = model->config();
+  KvLayout layout;
+  layout.type = options.kv.type;
+  layout.kv_heads = config.kv_heads;
+  layout.heads = config.heads;
+  layout.head_dim = config.head_dim;
+  COPPICE_TRY(KvCache cache, KvCache::make(layout, config.layers, options.kv));
+  std::unique_ptr<Context> context(new Context(std::move(model), options, pool, std::move(cache)));
+  COPPICE_TRY_STATUS(context->work_->allocate());
+  return context;
+}
+
+Status Context::forward(std::span<const Row> rows) {
+  if (rows.empty()) return {};
+  const double start = seconds();
+  Workspace& work = *work_;
+  work.resolve(rows);
+  work.tap = tap_;
+  pool_.run([&work](int thread) { work.run(thread); });
+  stats_.passes += 1;
+  stats_.rows += rows.size();
+  stats_.weight_bytes += work.weight_bytes;
+  stats_.kv_bytes += work.kv_bytes;
+  stats_.seconds += seconds() - start;
+  if (const int stage = work.bad_stage.load(); stage != INT_MAX) {
+    const std::string where =
+        stage < model_->config().layers ? fmt::format("layer {}", stage) : "the output head";
+    return fail(
+        fmt::format("{}: a value in {} is not finite; the weights, or the activations they make, are too "
+                    "large for this format",
+                    model_->path(), where));
+  }
+  for (int sequence = 0; sequence < options_.kv.sequences; ++sequence)
+    if (work.new_rows[sequence] > 0) cache_.commit(sequence, work.new_rows[sequence]);
+  return {};
+}
+
+std::span<const float> Context::logits(int row) const {
+  COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size() &&
+                work_->logit_index[row] >= 0);
+  const auto index = static_cast<std::size_t>(work_->logit_index[row]);
+  const auto vocab = static_cast<std::size_t>(model_->config().vocab);
+  if (work_->weights.head_tokens.empty()) return {work_->head_out + index * work_->head_stride, vocab};
+  return {work_->full_logits + index * vocab, vocab};
+}
+
+std::span<const float> Context::hidden(int row) const {
+  COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size());
+  const auto hidden = static_cast<std::size_t>(model_->config().hidden);
+  return {work_->x + static_cast<std::size_t>(row) * hidden, hidden};
+}
+
+std::size_t Context::bytes() const { return cache_.bytes() + work_->memory.size(); }
+
+}  // namespace coppice::core

@@ -1,0 +1,253 @@
+// Weights are made so that every rounding is the same everywhere: a splitmix64 generator, and a bell curve as
+// the sum of four uniform numbers (no libm). Scales: the token embedding is small beside what the blocks add,
+// else a tied head would answer every token with itself; the last norm's weights then widen the logits.
+#include "model/random_model.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "gguf/writer.h"
+#include "model/architectures.h"
+#include "quant/formats.h"
+
+namespace coppice::core {
+namespace {
+
+constexpr float kEmbeddingSpread = 0.1f;
+constexpr float kLogitSpread = 2.5f;  // standard deviation of the logits
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  // Mean 0, standard deviation about 1: each 16-bit uniform has a variance of 65536^2 / 12.
+  float bell() {
+    const std::uint64_t b = bits();
+    std::int64_t sum = -2 * 65535;
+    for (int i = 0; i < 4; ++i) sum += static_cast<std::int64_t>((b >> (16 * i)) & 0xffff);
+    return static_cast<float>(sum) * (1.0f / 37837.0f);  // 65536 / sqrt(3)
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+void append_utf8(std::string& text, unsigned character) {
+  if (character < 0x80) {
+    text += static_cast<char>(character);
+  } else {  // the GPT-2 alphabet ends at U+0143
+    text += static_cast<char>(0xc0 | (character >> 6));
+    text += static_cast<char>(0x80 | (character & 0x3f));
+  }
+}
+
+// Printable bytes are themselves, the others follow from U+0100 on.
+std::vector<std::string> byte_alphabet() {
+  std::vector<std::string> alphabet;
+  unsigned next = 0x100;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    alphabet.emplace_back();
+    append_utf8(alphabet.back(), printable ? byte : next++);
+  }
+  return alphabet;
+}
+
+void add_vocabulary(gguf::Writer& writer, const RandomModelOptions& options) {
+  std::vector<std::string> tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+  std::vector<std::int32_t> kinds = {3, 3, 3};
+  for (std::string& byte : byte_alphabet()) tokens.push_back(std::move(byte));
+  // Longer tokens: each earlier one of letters, extended by a letter. A string of letters comes up once, so
+  // no token is made by two merges.
+  const std::string_view letters = "etaoinshrdlucmfwypvbgkjqxz";
+  std::vector<std::string> stems = {"\xc4\xa0"};  // the space
+  for (const char letter : letters) stems.emplace_back(1, letter);
+  std::vector<std::string> merges;
+  for (std::size_t stem = 0; static_cast<int>(tokens.size()) < options.vocab; ++stem)
+    for (const char letter : letters) {
+      if (static_cast<int>(tokens.size()) == options.vocab) break;
+      merges.push_back(stems[stem] + " " + letter);
+      stems.push_back(stems[stem] + letter);
+      tokens.push_back(stems.back());
+    }
+  kinds.resize(tokens.size(), 1);
+  writer.add_text("tokenizer.ggml.model", "gpt2");
+  writer.add_text("tokenizer.ggml.pre", options.pre);
+  writer.add_texts("tokenizer.ggml.tokens", std::move(tokens));
+  writer.add_i32s("tokenizer.ggml.token_type", std::move(kinds));
+  writer.add_texts("tokenizer.ggml.merges", std::move(merges));
+  writer.add_u32("tokenizer.ggml.bos_token_id", 1);
+  writer.add_u32("tokenizer.ggml.eos_token_id", 2);
+  writer.add_u32("tokenizer.ggml.unknown_token_id", 0);
+  writer.add_bool("tokenizer.ggml.add_bos_token", false);
+  writer.add_text(
+      "tokenizer.chat_template",
+      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+      "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' "
+      "}}{% endif %}");
+}
+
+class Maker {
+ public:
+  Maker(const RandomModelOptions& options, const Architecture& row)
+      : options_(options), row_(row), random_(options.seed) {
+    if (options_.head_dim == 0 && options_.heads > 0) options_.head_dim = options_.hidden / options_.heads;
+  }
+  Status check() const;
+  std::vector<std::byte> make();
+
+ private:
+  bool llama() const { return row_.name == "llama"; }
+  void add_shape();
+  void add_layer(int number);
+  // inputs x outputs, values of `spread` divided by sqrt(inputs): outputs then have about that spread.
+  void matrix(const std::string& name, const std::string& format, std::vector<std::int64_t> shape,
+              float spread);
+  void block_matrix(const std::string& name, int inputs, int outputs, float spread);
+  void vector(const std::string& name, int size, float mean, float spread);
+  void norm(const std::string& name, float mean);
+
+  RandomModelOptions options_;
+  const Architecture& row_;
+  Random random_;
+  gguf::Writer writer_;
+  std::size_t matrices_ = 0;
+};
+
+Status Maker::check() const {
+  const RandomModelOptions& o = options_;
+  const auto refuse = [](std::string_view what, int value, std::string_view right) {
+    return fail(fmt::format("{} is {}, but must be {}", what, value, right));
+  };
+  const auto multiple = [](int value) { return value >= 32 && value <= 65536 && value % 32 == 0; };
+  if (o.vocab < 260 || o.vocab > 262144) return refuse("vocab", o.vocab, "from 260 to 262144");
+  if (!multiple(o.hidden)) return refuse("hidden", o.hidden, "a multiple of 32");
+  if (!multiple(o.feed_forward)) return refuse("feed_forward", o.feed_forward, "a multiple of 32");
+  if (o.layers < 1 || o.layers > 1024) return refuse("layers", o.layers, "from 1 to 1024");
+  if (o.context_length < 1) return refuse("context_length", o.context_length, "at least 1");
+  if (o.heads < 1 || o.kv_heads < 1 || o.heads % o.kv_heads != 0)
+    return refuse("heads", o.heads, "a multiple of kv_heads");
+  if (o.head_dim < 2 || o.head_dim % 2 != 0) return refuse("head_dim", o.head_dim, "even");
+  if (!multiple(o.heads * o.head_dim))
+    return refuse("heads * head_dim", o.heads * o.head_dim, "a multiple of 32");
+  if (o.formats.empty()) return fail("formats is empty, but must name at least one format");
+  for (const std::string& format : o.formats)
+    if (find_format(format) == nullptr) return fail(fmt::format("there is no format called {}", format));
+  if (find_format(o.embedding_format) == nullptr)
+    return fail(fmt::format("there is no format called {}", o.embedding_format));
+  return {};
+}
+
+void Maker::matrix(const std::string& name, const std::string& format, std::vector<std::int64_t> shape,
+                   float spread) {
+  std::vector<float> values(static_cast<std::size_t>(shape[0] * shape[1]));
+  for (float& value : values) value = spread * random_.bell();
+  writer_.add_values(name, *find_format(format), std::move(shape), values);
+}
+
+// Square root and division are exact everywhere (IEEE).
+float over_root(float spread, int inputs) { return spread / std::sqrt(static_cast<float>(inputs)); }
+
+void Maker::block_matrix(const std::string& name, int inputs, int outputs, float spread) {
+  const std::string& format = options_.formats[matrices_++ % options_.formats.size()];
+  matrix(name + ".weight", format, {inputs, outputs}, over_root(spread, inputs));
+  if (!llama()) vector(name + ".bias", outputs, 0.0f, 0.1f);
+}
+
+void Maker::vector(const std::string& name, int size, float mean, float spread) {
+  std::vector<float> values(static_cast<std::size_t>(size));
+  for (float& value : values) value = mean + spread * random_.bell();
+  writer_.add_values(name, *find_format("F32"), {size}, values);
+}
+
+void Maker::norm(const std::string& name, float mean) {
+  vector(name + ".weight", options_.hidden, mean, 0.1f * mean);
+  if (!llama()) vector(name + ".bias", options_.hidden, 0.0f, 0.05f * mean);
+}
+
+void Maker::add_shape() {
+  const RandomModelOptions& o = options_;
+  const std::string prefix = std::string(row_.name) + ".";
+  const auto u32 = [&](const char* key, int value) {
+    writer_.add_u32(prefix + key, static_cast<std::uint32_t>(value));
+  };
+  writer_.add_text("general.architecture", std::string(row_.name));
+  writer_.add_text("general.name", fmt::format("random {} seed {}", row_.name, o.seed));
+  u32("context_length", o.context_length);
+  u32("embedding_length", o.hidden);
+  u32("block_count", o.layers);
+  u32("feed_forward_length", o.feed_forward);
+  u32("attention.head_count", o.heads);
+  u32("attention.head_count_kv", o.kv_heads);
+  u32("attention.key_length", o.head_dim);
+  u32("attention.value_length", o.head_dim);
+  if (llama()) {
+    u32("rope.dimension_count", o.head_dim);
+    writer_.add_f32(prefix + "rope.freq_base", 10000.0f);
+    writer_.add_f32(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
+  } else {
+    writer_.add_f32(prefix + "attention.layer_norm_epsilon", 1e-5f);
+  }
+}
+
+void Maker::add_layer(int number) {
+  const RandomModelOptions& o = options_;
+  const TensorNames& names = row_.tensors;
+  const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
+  const int q = o.heads * o.head_dim, kv = o.kv_heads * o.head_dim;
+  norm(name(names.attention_norm), 1.0f);
+  if (names.query_key_value != nullptr) {
+    block_matrix(name(names.query_key_value), o.hidden, q + 2 * kv, 1.5f);
+  } else {
+    block_matrix(name(names.query), o.hidden, q, 1.5f);
+    block_matrix(name(names.key), o.hidden, kv, 1.5f);
+    block_matrix(name(names.value), o.hidden, kv, 1.5f);
+  }
+  block_matrix(name(names.attention_output), q, o.hidden, 1.5f);
+  norm(name(names.feed_forward_norm), 1.0f);
+  if (names.gate != nullptr) block_matrix(name(names.gate), o.hidden, o.feed_forward, 1.5f);
+  block_matrix(name(names.up), o.hidden, o.feed_forward, 1.5f);
+  block_matrix(name(names.down), o.feed_forward, o.hidden, 1.5f);
+}
+
+std::vector<std::byte> Maker::make() {
+  const RandomModelOptions& o = options_;
+  const TensorNames& names = row_.tensors;
+  add_shape();
+  add_vocabulary(writer_, o);
+  matrix(std::string(names.token_embedding) + ".weight", o.embedding_format, {o.hidden, o.vocab},
+         kEmbeddingSpread);
+  if (names.position_embedding != nullptr)
+    matrix(std::string(names.position_embedding) + ".weight", "F32", {o.hidden, o.context_length},
+           kEmbeddingSpread);
+  for (int i = 0; i < o.layers; ++i) add_layer(i);
+  // A normed row has length sqrt(hidden), so logits spread by this weight * kEmbeddingSpread * sqrt(hidden).
+  norm(names.output_norm, over_root(kLogitSpread / kEmbeddingSpread, o.hidden));
+  if (!o.tied_head)
+    matrix(std::string(names.head) + ".weight", o.embedding_format, {o.hidden, o.vocab}, kEmbeddingSpread);
+  return writer_.to_bytes();
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> random_model(const RandomModelOptions& options) {
+  std::string names;
+  for (const Architecture& row : architectures()) {
+    if (row.name == options.architecture) {
+      Maker maker(options, row);
+      if (Status status = maker.check(); !status) return tl::unexpected(std::move(status).error());
+      return maker.make();
+    }
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return fail(fmt::format("there is no architecture \"{}\"; there are: {}", options.architecture, names));
+}
+
+}  // namespace coppice::core

@@ -1,0 +1,266 @@
+// Loading in three steps: name every tensor and check it against the shape the config promises; ask whether
+// the whole fits into memory, before a byte of a tensor is read; then check scales and pack, all threads on
+// every matrix.
+#include "model/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string_view>
+
+#include "base/check.h"
+#include "quant/formats.h"
+
+namespace coppice::core {
+namespace {
+
+constexpr std::int64_t kVector = 0;  // as a number of outputs: the tensor has one dimension
+
+// Collects what to pack. The WeightMatrix pointers stay valid because load() sizes every vector first.
+class Loader {
+ public:
+  Loader(const gguf::File& file, const Architecture& row, const ModelConfig& config)
+      : file_(file), row_(row), config_(config) {}
+
+  Status plan(ModelWeights& weights);
+  Status admit() const;
+  Status pack(ThreadPool& pool, const std::function<void(double)>& progress);
+
+ private:
+  struct Job {
+    const gguf::Tensor* tensor;
+    WeightMatrix* matrix;
+  };
+
+  Result<const gguf::Tensor*> find(const std::string& name, std::int64_t inputs, std::int64_t outputs);
+  Status matrix(const std::string& name, int inputs, int outputs, bool bias, WeightMatrix& out);
+  Status values(const std::string& name, std::int64_t inputs, std::int64_t outputs, WeightVector& out);
+  Status norm(const std::string& name, NormWeights& out);
+  Status plan_layer(int number, LayerWeights& layer);
+  Status plan_head(ModelWeights& weights);
+  Status refuse_unknown_tensors() const;
+  tl::unexpected<Error> refuse(std::string_view tensor, std::string_view why) const {
+    return fail(fmt::format("{}: tensor {} {}", file_.path(), tensor, why));
+  }
+
+  const gguf::File& file_;
+  const Architecture& row_;
+  const ModelConfig& config_;
+  std::vector<Job> jobs_;
+  std::set<std::string, std::less<>> used_;
+  std::size_t vector_bytes_ = 0;
+};
+
+std::string shape_text(const gguf::Tensor& tensor) {
+  std::string text;
+  for (int i = 0; i < tensor.rank; ++i) text += fmt::format("{}{}", i == 0 ? "" : " x ", tensor.shape[i]);
+  return text;
+}
+
+Result<const gguf::Tensor*> Loader::find(const std::string& name, std::int64_t inputs, std::int64_t outputs) {
+  const gguf::Tensor* tensor = file_.tensor(name);
+  if (tensor == nullptr)
+    return fail(fmt::format("{}: tensor {} is missing; a {} model of {} layers has it", file_.path(), name,
+                            row_.name, config_.layers));
+  const bool vector = outputs == kVector;
+  const bool right = vector ? tensor->values() == inputs && tensor->shape[0] == inputs
+                            : tensor->rank == 2 && tensor->shape[0] == inputs && tensor->shape[1] == outputs;
+  if (!right)
+    return refuse(name,
+                  fmt::format("has the shape {}, but must have {}", shape_text(*tensor),
+                              vector ? fmt::format("{}", inputs) : fmt::format("{} x {}", inputs, outputs)));
+  used_.insert(name);
+  return tensor;
+}
+
+Status Loader::matrix(const std::string& name, int inputs, int outputs, bool bias, WeightMatrix& out) {
+  out.name = name + ".weight";
+  COPPICE_TRY(const gguf::Tensor* tensor, find(out.name, inputs, outputs));
+  out.packed.kind = tensor->format->packed;
+  out.packed.outputs = outputs;
+  out.packed.inputs = inputs;
+  jobs_.push_back({tensor, &out});
+  if (bias) return values(name + ".bias", outputs, kVector, out.bias);
+  return {};
+}
+
+// Norms, biases and learned positions are small: read at once. Kept in f32, so only float formats.
+Status Loader::values(const std::string& name, std::int64_t inputs, std::int64_t outputs, WeightVector& out) {
+  COPPICE_TRY(const gguf::Tensor* tensor, find(name, inputs, outputs));
+  const Format& format = *tensor->format;
+  if (format.block_values != 1)
+    return refuse(name, fmt::format("has the type {}, but must be F32, F16 or BF16", format.name));
+  out.size = static_cast<std::size_t>(tensor->values());
+  COPPICE_TRY(out.memory, Buffer::make(out.size * sizeof(float)));
+  float* values = reinterpret_cast<float*>(out.memory.data());
+  format.unpack(tensor->data, values, tensor->values());
+  for (std::size_t i = 0; i < out.size; ++i)
+    if (!std::isfinite(values[i]))
+      return refuse(name, fmt::format("has a value that is not finite at index {}", i));
+  vector_bytes_ += out.memory.size();
+  return {};
+}
+
+Status Loader::norm(const std::string& name, NormWeights& out) {
+  COPPICE_TRY_STATUS(values(name + ".weight", config_.hidden, kVector, out.weight));
+  if (config_.norm == Norm::layer) return values(name + ".bias", config_.hidden, kVector, out.bias);
+  return {};
+}
+
+Status Loader::plan_layer(int number, LayerWeights& layer) {
+  const TensorNames& names = row_.tensors;
+  const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
+  const int hidden = config_.hidden, ff = config_.feed_forward;
+  const int q = config_.heads * config_.head_dim, kv = config_.kv_heads * config_.head_dim;
+  const bool bias = config_.biases;
+  COPPICE_TRY_STATUS(norm(name(names.attention_norm), layer.attention_norm));
+  auto& qkv = layer.query_key_value;
+  qkv.resize(config_.fused_qkv ? 1 : 3);
+  if (config_.fused_qkv) {
+    COPPICE_TRY_STATUS(matrix(name(names.query_key_value), hidden, q + 2 * kv, bias, qkv[0]));
+  } else {
+    COPPICE_TRY_STATUS(matrix(name(names.query), hidden, q, bias, qkv[0]));
+    COPPICE_TRY_STATUS(matrix(name(names.key), hidden, kv, bias, qkv[1]));
+    COPPICE_TRY_STATUS(matrix(name(names.value), hidden, kv, bias, qkv[2]));
+  }
+  COPPICE_TRY_STATUS(matrix(name(names.attention_output), q, hidden, bias, layer.attention_output));
+  COPPICE_TRY_STATUS(norm(name(names.feed_forward_norm), layer.feed_forward_norm));
+  const bool gated = config_.activation == Activation::silu_gated;
+  layer.gate_up.resize(gated ? 2 : 1);
+  if (gated) COPPICE_TRY_STATUS(matrix(name(names.gate), hidden, ff, bias, layer.gate_up[0]));
+  COPPICE_TRY_STATUS(matrix(name(names.up), hidden, ff, bias, layer.gate_up.back()));
+  return matrix(name(names.down), ff, hidden, bias, layer.down);
+}
+
+// A trimmed head has fewer rows than the vocabulary, and says in a key which tokens they are.
+Status Loader::plan_head(ModelWeights& weights) {
+  const gguf::Value* tokens = file_.find("coppice.head.tokens");
+  int rows = config_.vocab;
+  if (tokens != nullptr) {
+    const auto refuse_key = [&](std::string_view why) {
+      return fail(fmt::format("{}: coppice.head.tokens {}", file_.path(), why));
+    };
+    if (!tokens->is_array || (tokens->type != gguf::Type::i32 && tokens->type != gguf::Type::u32))
+      return refuse_key("must be an array of i32 or u32");
+    if (config_.tied_head) return refuse_key(fmt::format("needs a tensor {}.weight", row_.tensors.head));
+    if (tokens->count < 1 || tokens->count > static_cast<std::uint64_t>(config_.vocab))
+      return refuse_key(
+          fmt::format("has {} tokens, but must have from 1 to {}", tokens->count, config_.vocab));
+    rows = static_cast<int>(tokens->count);
+    weights.head_tokens.resize(tokens->count);
+    std::int64_t before = -1;
+    for (std::uint64_t i = 0; i < tokens->count; ++i) {
+      const std::int64_t token = tokens->integer(i);
+      if (token <= before || token >= config_.vocab)
+        return refuse_key(fmt::format("must rise strictly and stay below {}, but has {} at index {}",
+                                      config_.vocab, token, i));
+      weights.head_tokens[i] = static_cast<Token>(token);
+      before = token;
+    }
+  }
+  if (config_.tied_head) return {};
+  return matrix(row_.tensors.head, config_.hidden, rows, false, weights.own_head);
+}
+
+// A tensor nobody uses (a bias, a router, a second norm) would mean that the model computes something else.
+Status Loader::refuse_unknown_tensors() const {
+  for (const gguf::Tensor& tensor : file_.tensors())
+    if (used_.find(tensor.name) == used_.end())
+      return refuse(tensor.name,
+                    fmt::format("is not one that architecture {} with {} layers has, so this model "
+                                "is not what its header says",
+                                row_.name, config_.layers));
+  return {};
+}
+
+Status Loader::plan(ModelWeights& weights) {
+  if (static_cast<std::size_t>(config_.layers) > file_.tensors().size())
+    return fail(fmt::format("{}: {}.block_count is {}, but the file has only {} tensors", file_.path(),
+                            row_.name, config_.layers, file_.tensors().size()));
+  weights.layers.resize(config_.layers);
+  COPPICE_TRY_STATUS(
+      matrix(row_.tensors.token_embedding, config_.hidden, config_.vocab, false, weights.embedding));
+  for (int i = 0; i < config_.layers; ++i) COPPICE_TRY_STATUS(plan_layer(i, weights.layers[i]));
+  COPPICE_TRY_STATUS(norm(row_.tensors.output_norm, weights.output_norm));
+  COPPICE_TRY_STATUS(plan_head(weights));
+  if (config_.positions == Positions::learned) {
+    const std::string name = std::string(row_.tensors.position_embedding) + ".weight";
+    COPPICE_TRY_STATUS(values(name, config_.hidden, config_.context_length, weights.positions));
+  }
+  return refuse_unknown_tensors();
+}
+
+Status Loader::admit() const {
+  std::size_t bytes = vector_bytes_;
+  for (const Job& job : jobs_) bytes += job.matrix->packed.bytes();
+  if (bytes > memory_total())
+    return fail(fmt::format("{}: the weights need {} bytes of memory, but this machine has {}", file_.path(),
+                            bytes, memory_total()));
+  return {};
+}
+
+Status Loader::pack(ThreadPool& pool, const std::function<void(double)>& progress) {
+  std::size_t total = 0, done = 0;
+  for (const Job& job : jobs_) {
+    COPPICE_TRY(job.matrix->packed.data, Buffer::make(job.matrix->packed.bytes()));
+    total += job.tensor->bytes;
+  }
+  for (const Job& job : jobs_) {
+    const Format& format = *job.tensor->format;
+    PackedMatrix& matrix = job.matrix->packed;
+    const std::size_t row = row_bytes(format, matrix.inputs);
+    constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+    std::atomic<std::int64_t> bad{kNone};  // the first row with a scale that is not finite
+    pool.run([&](int thread) {
+      const Span1 groups = share(matrix.groups(), thread, pool.size());
+      const int end = std::min(groups.end * kGroupOutputs, matrix.outputs);
+      for (int output = groups.begin * kGroupOutputs; output < end; ++output) {
+        if (format.find_nonfinite(job.tensor->data + row * output, matrix.inputs) < 0) continue;
+        std::int64_t before = bad.load();
+        while (output < before && !bad.compare_exchange_weak(before, output)) {
+        }
+        return;
+      }
+      pack_groups(format, job.tensor->data, matrix, groups.begin, groups.end);
+    });
+    if (bad.load() != kNone) {
+      const std::int64_t at = format.find_nonfinite(job.tensor->data + row * bad.load(), matrix.inputs);
+      return refuse(
+          job.tensor->name,
+          fmt::format("has a value or scale that is not finite in row {} at value {}", bad.load(), at));
+    }
+    done += job.tensor->bytes;
+    if (progress) progress(static_cast<double>(done) / static_cast<double>(total));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::size_t ModelWeights::streamed_bytes() const {
+  std::size_t bytes = head().packed.bytes();
+  for (const LayerWeights& layer : layers) {
+    for (const WeightMatrix& matrix : layer.query_key_value) bytes += matrix.packed.bytes();
+    for (const WeightMatrix& matrix : layer.gate_up) bytes += matrix.packed.bytes();
+    bytes += layer.attention_output.packed.bytes() + layer.down.packed.bytes();
+  }
+  return bytes;
+}
+
+Result<ModelWeights> ModelWeights::load(const gguf::File& file, const Architecture& row,
+                                        const ModelConfig& config, ThreadPool& pool,
+                                        const std::function<void(double)>& progress) {
+  ModelWeights weights;
+  Loader loader(file, row, config);
+  COPPICE_TRY_STATUS(loader.plan(weights));
+  COPPICE_TRY_STATUS(loader.admit());
+  COPPICE_TRY_STATUS(loader.pack(pool, progress));
+  return weights;
+}
+
+}  // namespace coppice::core

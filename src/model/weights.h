@@ -1,0 +1,66 @@
+// The weights of a model by role: matrices in the kernel layout, norms and biases as f32. Separate query, key
+// and value (and gate and up) stay separate matrices: the pass runs them as one stage, so nothing is saved by
+// joining them, and each keeps its tensor's name.
+#pragma once
+
+#include <coppice/error.h>
+#include <coppice/token.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/os.h"
+#include "base/thread_pool.h"
+#include "gguf/file.h"
+#include "model/architectures.h"
+#include "model/config.h"
+#include "quant/packed.h"
+
+namespace coppice::core {
+
+// f32 values, 64-byte aligned; empty when the architecture has none here.
+struct WeightVector {
+  Buffer memory;
+  std::size_t size = 0;
+  const float* data() const { return reinterpret_cast<const float*>(memory.data()); }
+};
+
+struct WeightMatrix {
+  std::string name;  // of the tensor, "blk.0.attn_q.weight"
+  PackedMatrix packed;
+  WeightVector bias;  // [outputs], or empty
+};
+
+struct NormWeights {
+  WeightVector weight;  // [hidden]
+  WeightVector bias;    // [hidden], layer norm only
+};
+
+struct LayerWeights {
+  NormWeights attention_norm;
+  std::vector<WeightMatrix> query_key_value;  // three, or one fused: [hidden -> q, k, v]
+  WeightMatrix attention_output;              // heads * head_dim -> hidden
+  NormWeights feed_forward_norm;
+  std::vector<WeightMatrix> gate_up;  // {gate, up}, or {up} where nothing gates
+  WeightMatrix down;                  // feed_forward -> hidden
+};
+
+struct ModelWeights {
+  WeightMatrix embedding;  // [vocab] rows of hidden
+  WeightVector positions;  // [context_length, hidden], learned positions only
+  std::vector<LayerWeights> layers;
+  NormWeights output_norm;
+  WeightMatrix own_head;  // empty when tied
+  std::vector<Token>
+      head_tokens;  // full ids of a trimmed head's rows, ascending; empty: the whole vocabulary
+
+  const WeightMatrix& head() const { return own_head.name.empty() ? embedding : own_head; }
+  std::size_t streamed_bytes() const;  // of a pass with logits for one row
+
+  // Every tensor's presence, shape, type and scales are checked; packed on all threads of the pool.
+  static Result<ModelWeights> load(const gguf::File& file, const Architecture& row, const ModelConfig& config,
+                                   ThreadPool& pool, const std::function<void(double)>& progress);
+};
+
+}  // namespace coppice::core

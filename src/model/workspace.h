@@ -1,0 +1,114 @@
+// What a pass works in, and the pass itself. Everything is sized once; run() is called on every thread and
+// allocates nothing.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace coppice::core {
+
+struct Context::Workspace {
+  // One stage of matmuls over the same inputs.
+  struct Product {
+    const WeightMatrix* weights;
+    float* y;              // [rows, y_stride]
+    std::size_t y_stride;  // a multiple of 16
+  };
+
+  // Where one thread is in the pass.
+  struct Lane {
+    int thread;
+    int threads;
+    int stage;                  // the layer, or the number of layers: the head
+    std::span<const int> live;  // rows this part of a layer works on; live row j lies at j in `inputs`
+    Span1 share_of(int total) const { return share(total, thread, threads); }
+  };
+
+  Workspace(const Model& model, const ContextOptions& options, KvCache& cache, ThreadPool& pool);
+  Status allocate();
+
+  // Before the pass, one thread: what each row sees and where it stores, and what it costs.
+  void resolve(std::span<const Row> pass);
+  void resolve_row(int index);
+  // The pass, on every thread.
+  void run(int thread);
+
+  // Stages of run(): a barrier after each.
+  void embed(const Lane& lane);
+  void layer(Lane& lane);
+  void head(const Lane& lane);
+  void norm_rows(const WeightMatrix* added, const NormWeights& weights, bool quantise, const Lane& lane);
+  void store_rows(const LayerWeights& layer, const Lane& lane);
+  void attend(const Lane& lane);
+  void quantise_rows(bool quantise, const Lane& lane);
+  void activate(const LayerWeights& layer, const Lane& lane);
+  void finish_rows(const Lane& lane);
+  void scatter_logits(const Lane& lane);
+  void multiply(std::span<const Product> products, const Lane& lane);
+
+  void multiply_tap(std::span<const Product> products, int count);
+  void add_residual(const WeightMatrix& matrix, int row, std::size_t live_row);
+  void norm(const NormWeights& weights, const float* from, float* to) const;
+  // One stretch of `inputs` (whole groups of 32): to codes, or only checked where the weights are floats.
+  void quantise_stretch(std::size_t at, int count, bool quantise, int stage);
+  MatmulTask task(const Product& product, int count) const;
+  void not_finite(int stage);
+
+  const Model& model;
+  const ModelConfig& config;
+  const ModelWeights& weights;
+  const ContextOptions& options;
+  const Kernels& kernels;
+  KvCache& cache;
+  ThreadPool& pool;
+  LayerTap* tap = nullptr;
+
+  // Widths.
+  int q_width, kv_width;   // heads * head_dim, kv_heads * head_dim
+  int k_offset, v_offset;  // where keys and values start in a row of qkv
+  std::size_t qkv_stride;  // floats
+  std::size_t ff_stride, out_stride, head_stride;
+  int widest;         // inputs of any matmul
+  float query_scale;  // log2(e) / sqrt(head_dim), made in f64 and rounded once
+
+  // Buffers, all in `memory`.
+  Buffer memory;
+  float* x = nullptr;            // [max_rows, hidden], the residual stream
+  float* inputs = nullptr;       // [rows, width of the coming matmul], packed tightly
+  float* qkv = nullptr;          // [max_rows, qkv_stride]
+  float* gate = nullptr;         // [max_rows, ff_stride]
+  float* up = nullptr;           // [max_rows, ff_stride]
+  float* out = nullptr;          // [max_rows, out_stride], on its way to the residual stream
+  float* head_out = nullptr;     // [max_logits, head_stride]
+  float* full_logits = nullptr;  // [max_logits, vocab], trimmed heads only; the rest stays -infinity
+  float* cos_sin = nullptr;      // [max_rows, rope_dims]
+  float* attention = nullptr;    // [threads, attention_floats]
+  std::size_t attention_floats = 0;
+  std::int8_t* codes = nullptr;       // [rows, width]
+  float* scales = nullptr;            // [rows, width / 32]
+  float* scaled_sums = nullptr;       // the same
+  std::int32_t* sums = nullptr;       // the same
+  std::int32_t* row_slots = nullptr;  // [max_rows, slots]: scratch slots a row sees, oldest first
+
+  // The pass at hand.
+  std::span<const Row> rows;
+  std::vector<int> committed;    // [max_rows] committed positions a row sees
+  std::vector<int> new_rows;     // [sequences] rows each sequence commits
+  std::vector<int> visible;      // [sequences] committed positions that some row of it sees
+  std::vector<int> every_row;    // [max_rows] 0, 1, 2, ...
+  std::vector<int> wanted_rows;  // [max_rows] rows whose output anyone needs
+  std::vector<int> logit_index;  // [max_rows] place among the logits, -1: did not want them
+  int logit_count = 0, wanted_count = 0;
+  std::vector<double> frequencies;  // [rope_dims / 2]
+  std::vector<std::uint64_t> seen;  // [sequences, slots] number of the pass that counted the slot
+  std::uint64_t pass_number = 0;
+  std::uint64_t weight_bytes = 0, kv_bytes = 0;  // of this pass
+  std::atomic<int> bad_stage{0};                 // the first stage with a value that is not finite
+};
+
+}  // namespace coppice::core
