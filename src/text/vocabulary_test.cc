@@ -1,0 +1,151 @@
+#include "text/vocabulary.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "gguf/writer.h"
+#include "text/tokenizer.h"
+
+namespace coppice::core {
+namespace {
+
+// Keys can be replaced: a later one of the same name wins.
+gguf::Writer good_file() {
+  gguf::Writer writer;
+  writer.add_text("general.architecture", "llama");
+  writer.add_text("tokenizer.ggml.model", "gpt2");
+  writer.add_text("tokenizer.ggml.pre", "smollm");
+  writer.add_texts("tokenizer.ggml.tokens", {"a", "b", "ab", "<|im_end|>", "<|endoftext|>", "<|eot_id|>"});
+  writer.add_i32s("tokenizer.ggml.token_type", {1, 1, 1, 3, 3, 1});
+  writer.add_texts("tokenizer.ggml.merges", {"a b"});
+  writer.add_u32("tokenizer.ggml.bos_token_id", 0);
+  writer.add_u32("tokenizer.ggml.eos_token_id", 3);
+  writer.add_u32("tokenizer.ggml.unknown_token_id", 4);
+  writer.add_u32("tokenizer.ggml.padding_token_id", 2);
+  writer.add_text("tokenizer.chat_template", "{{ template }}");
+  return writer;
+}
+
+Result<Vocabulary> read(const gguf::Writer& writer) {
+  const auto bytes = writer.to_bytes();
+  const auto file = gguf::File::parse(bytes, "test.gguf");
+  if (!file) return tl::unexpected(file.error());
+  return Vocabulary::read(**file);
+}
+
+std::string error_after(const std::function<void(gguf::Writer&)>& change) {
+  gguf::Writer writer = good_file();
+  change(writer);
+  const auto vocabulary = read(writer);
+  return vocabulary ? std::string() : vocabulary.error().message;
+}
+
+bool names(const std::string& message, std::string_view key) {
+  return message.find("test.gguf") != std::string::npos && message.find(key) != std::string::npos;
+}
+
+TEST(Vocabulary, ReadsWhatTheFileStates) {
+  const auto vocabulary = read(good_file());
+  ASSERT_TRUE(vocabulary) << vocabulary.error().message;
+  EXPECT_EQ(vocabulary->model, "gpt2");
+  EXPECT_EQ(vocabulary->pre, "smollm");
+  EXPECT_EQ(vocabulary->tokens.size(), 6u);
+  EXPECT_EQ(vocabulary->tokens[2], "ab");
+  EXPECT_EQ(vocabulary->kinds[3], TokenKind::control);
+  EXPECT_EQ(vocabulary->merges, std::vector<std::string>{"a b"});
+  EXPECT_EQ(vocabulary->bos, 0);
+  EXPECT_EQ(vocabulary->eos, 3);
+  EXPECT_EQ(vocabulary->unknown, 4);
+  EXPECT_EQ(vocabulary->padding, 2);
+  EXPECT_EQ(vocabulary->chat_template, "{{ template }}");
+  EXPECT_FALSE(vocabulary->add_bos);
+  EXPECT_TRUE(Tokenizer::make(*vocabulary));
+}
+
+TEST(Vocabulary, TextEndsAtTheKeysAndAtControlTokensSoNamed) {
+  // <|eot_id|> is an ordinary token here.
+  EXPECT_EQ(read(good_file())->end_tokens, (std::vector<Token>{3, 4}));
+  gguf::Writer writer = good_file();
+  writer.add_u32("tokenizer.ggml.eot_token_id", 5);
+  writer.add_u32("tokenizer.ggml.eom_token_id", 1);
+  EXPECT_EQ(read(writer)->end_tokens, (std::vector<Token>{1, 3, 4, 5}));
+}
+
+TEST(Vocabulary, WhatAFileMayLeaveOutHasAMeaning) {
+  gguf::Writer writer;
+  writer.add_text("tokenizer.ggml.model", "gpt2");
+  writer.add_texts("tokenizer.ggml.tokens", {"a", "b"});
+  writer.add_texts("tokenizer.ggml.merges", {});
+  const auto vocabulary = read(writer);
+  ASSERT_TRUE(vocabulary) << vocabulary.error().message;
+  EXPECT_EQ(vocabulary->pre, "default");
+  EXPECT_EQ(vocabulary->kinds, std::vector<TokenKind>(2, TokenKind::normal));
+  EXPECT_EQ(vocabulary->bos, kNoToken);
+  EXPECT_EQ(vocabulary->eos, kNoToken);
+  EXPECT_EQ(vocabulary->chat_template, "");
+  EXPECT_TRUE(vocabulary->end_tokens.empty());
+}
+
+TEST(Vocabulary, WhatIsMissingIsNamed) {
+  gguf::Writer writer;
+  EXPECT_TRUE(names(read(writer).error().message, "tokenizer.ggml.model"));
+  writer.add_text("tokenizer.ggml.model", "gpt2");
+  EXPECT_TRUE(names(read(writer).error().message, "tokenizer.ggml.tokens"));
+  writer.add_texts("tokenizer.ggml.tokens", {"a"});
+  EXPECT_TRUE(names(read(writer).error().message, "tokenizer.ggml.merges"));
+}
+
+TEST(Vocabulary, WhatContradictsItselfIsNamed) {
+  using gguf::Writer;
+  EXPECT_TRUE(names(error_after([](Writer& w) {
+                      w.add_i32s("tokenizer.ggml.token_type", {1, 1});
+                    }),
+                    "tokenizer.ggml.token_type has 2 entries; tokenizer.ggml.tokens has 6"));
+  EXPECT_TRUE(names(error_after([](Writer& w) {
+                      w.add_i32s("tokenizer.ggml.token_type", {1, 1, 9, 1, 1, 1});
+                    }),
+                    "token 2 the type 9"));
+  EXPECT_TRUE(names(error_after([](Writer& w) { w.add_u32("tokenizer.ggml.eos_token_id", 6); }),
+                    "tokenizer.ggml.eos_token_id is 6"));
+  EXPECT_TRUE(names(error_after([](Writer& w) { w.add_i32("tokenizer.ggml.bos_token_id", -1); }),
+                    "tokenizer.ggml.bos_token_id is -1"));
+  EXPECT_TRUE(names(error_after([](Writer& w) { w.add_text("tokenizer.ggml.bos_token_id", "a"); }),
+                    "tokenizer.ggml.bos_token_id"));
+  EXPECT_TRUE(names(error_after([](Writer& w) { w.add_text("tokenizer.ggml.tokens", "a"); }),
+                    "tokenizer.ggml.tokens must be an array of strings"));
+  EXPECT_TRUE(names(error_after([](Writer& w) { w.add_texts("tokenizer.ggml.tokens", {}); }),
+                    "tokenizer.ggml.tokens"));
+}
+
+TEST(Vocabulary, AMergeIsTwoTokensWithOneSpaceBetween) {
+  for (const char* merge : {"ab", "a  b", " b", "a ", "", "a b c"}) {
+    EXPECT_TRUE(names(error_after([&](gguf::Writer& w) {
+                        w.add_texts("tokenizer.ggml.merges", {"a b", merge});
+                      }),
+                      "tokenizer.ggml.merges entry 1"))
+        << merge;
+  }
+}
+
+TEST(Vocabulary, ABeginTokenToAddMustExist) {
+  gguf::Writer writer;
+  writer.add_text("tokenizer.ggml.model", "gpt2");
+  writer.add_texts("tokenizer.ggml.tokens", {"a"});
+  writer.add_texts("tokenizer.ggml.merges", {});
+  writer.add_bool("tokenizer.ggml.add_bos_token", true);
+  EXPECT_TRUE(names(read(writer).error().message, "tokenizer.ggml.add_bos_token"));
+  writer.add_u32("tokenizer.ggml.bos_token_id", 0);
+  EXPECT_TRUE(read(writer)->add_bos);
+}
+
+TEST(Vocabulary, MessagesStayShortAndOnOneLine) {
+  const std::string message = error_after([](gguf::Writer& w) {
+    w.add_texts("tokenizer.ggml.merges", {"new\nline " + std::string(100000, 'x') + " y"});
+  });
+  EXPECT_LT(message.size(), 300u);
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace coppice::core
