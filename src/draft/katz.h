@@ -35,6 +35,7 @@ class KatzModel {
   std::uint64_t tokens() const;  // counted
   std::uint64_t vocabulary_hash() const;
   std::size_t bytes() const;
+  const std::string& provenance() const;  // what it was counted on, as its maker wrote
 
   // The contexts of lengths 0 .. order() that end at the end of `tokens` (oldest first). out: [order() + 1].
   void contexts(std::span<const Token> tokens, NgramContext* out) const;
@@ -57,8 +58,11 @@ struct KatzBuildOptions {
   int order = 4;  // longest context
   int vocab = 0;
   std::uint64_t vocabulary_hash = 0;  // of the tokenizer's vocabulary; the drafter refuses another one
-  std::vector<int> min_count;  // per context length: continuations seen less often are dropped; default 1
-  int max_continuations = 0;   // kept per context, 0: all
+  // Per context length: continuations seen less often are dropped. Default 1; a longer context never has a
+  // smaller limit than a shorter one (it is raised).
+  std::vector<int> min_count;
+  int max_continuations = 0;  // kept per context, 0: all
+  std::string provenance;     // what it is counted on, kept in the file
 };
 
 // Counts texts (each by itself: contexts do not cross texts) and writes the file.
