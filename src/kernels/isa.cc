@@ -20,8 +20,7 @@ struct Isa {
 // The plainest first, the fastest last.
 const Isa kIsas[] = {
     {&kScalarKernels, [](const CpuFeatures&) { return true; }},
-#ifdef COPPICE_X86_KERNELS_SOON
-    {&kAvx2Kernels, [](const CpuFeatures& cpu) { return cpu.avx2 && cpu.fma && cpu.f16c; }},
+#ifdef COPPICE_X86_KERNELS
     {&kAvx512VnniKernels,
      [](const CpuFeatures& cpu) {
        return cpu.avx2 && cpu.fma && cpu.f16c && cpu.avx512f && cpu.avx512bw && cpu.avx512dq &&

@@ -14,6 +14,11 @@ extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512VnniKernels;
 #endif
 
+// The integer products of quantised kinds, in files of their own.
+struct WeightsView;
+void matmul_avx2(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
+void matmul_avx512vnni(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
+
 // Scalar functions in files of their own.
 void matmul_scalar(const MatmulTask& task, int group_begin, int group_end);
 void attention_scalar(const KvLayout& layout, const AttentionRow& row, int kv_head_begin, int kv_head_end);

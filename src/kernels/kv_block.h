@@ -3,7 +3,7 @@
 //   V codes [16][head_dim], then for q8_0 V scales f16 [16][head_dim / 32].
 // q8_0: amax is the integer maximum over absolute bits of 32 dimensions, scale = f16(min(amax / 127, 65504)),
 // code = round half to even of x / scale (0 where scale is 0), clamped first to [-127, 127]; the value used
-// everywhere is float(code) * scale, rounded to f32.
+// everywhere is float(code) * scale, rounded to f32. If one of the 32 is not finite: scale NaN, codes 0.
 //
 // Attention of one query head, positions ascending:
 //   score s_p: from +0, s = fma(q[d], k[p][d], s) over ascending d.
@@ -17,6 +17,8 @@
 //   Result: o[d] / (l added by the 16-lane tree).
 #pragma once
 
+#include <cstdint>
+
 namespace coppice::core {
 
 constexpr int kScaleDims = 32;
@@ -24,5 +26,6 @@ constexpr int kChunk = 64;
 constexpr int kSegment = 512;
 constexpr int kHeadTile = 4;  // query heads of one kv head that share a load of K and V
 constexpr float kScaleLimit = 65504.0f;
+constexpr std::uint16_t kBadScale = 0x7E00;  // NaN
 
 }  // namespace coppice::core

@@ -27,10 +27,7 @@ std::size_t KvLayout::block_bytes() const {
 }
 
 std::size_t attention_workspace(const KvLayout& layout) {
-  // Per head of a tile: running and merged outputs [head_dim] and sums [16], scores of a chunk [64], and one
-  // vector of scalars; see simd_attention.inc.
-  const auto dims = static_cast<std::size_t>((layout.head_dim + 15) / 16 * 16);
-  return kHeadTile * (2 * dims + 2 * 16 + kChunk + 16);
+  return 2 * kHeadTile * static_cast<std::size_t>(layout.head_dim);  // outputs: merged, and of a segment
 }
 
 void copy_position(const KvLayout& layout, const std::byte* from_block, int from_lane, std::byte* to_block,

@@ -11,27 +11,26 @@ namespace {
 
 bool quantize_row(const float* x, int inputs, std::int8_t* codes, float* scales, float* scaled_sums,
                   std::int32_t* sums) {
-  bool finite = true;
   for (int b = 0; b < inputs / kBlockInputs; ++b) {
     const float* group = x + b * kBlockInputs;
     std::uint32_t bits = 0;
     for (int i = 0; i < kBlockInputs; ++i)
       bits = std::max(bits, std::bit_cast<std::uint32_t>(group[i]) & 0x7FFFFFFFu);
-    finite = finite && bits < 0x7F800000u;
+    if (bits >= 0x7F800000u) return false;
     const float amax = std::bit_cast<float>(bits);
     float scale = amax / 127.0f, inverse = 127.0f / amax;
     if (!(inverse <= 0x1.fffffep+127f)) scale = inverse = 0.0f;  // amax is 0, or too small to be told from it
     int sum = 0;
     for (int i = 0; i < kBlockInputs; ++i) {
       const float code = std::nearbyint(std::clamp(group[i] * inverse, -127.0f, 127.0f));
-      codes[b * kBlockInputs + i] = static_cast<std::int8_t>(finite ? code : 0.0f);
+      codes[b * kBlockInputs + i] = static_cast<std::int8_t>(code);
       sum += codes[b * kBlockInputs + i];
     }
     scales[b] = scale;
     sums[b] = sum;
     scaled_sums[b] = scale * static_cast<float>(sum);
   }
-  return finite;
+  return true;
 }
 
 float lane_sum_of_squares(const float* x, float shift, int n) {

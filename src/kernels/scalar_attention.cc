@@ -1,5 +1,6 @@
 // The reference attention: kv_block.h, position by position.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -110,14 +111,16 @@ void store_head(const KvLayout& layout, const float* x, std::byte* codes, std::s
     for (std::size_t d = 0; d < dims; ++d) store(codes, d * stride, f32_to_f16(x[d]));
   } else {
     for (std::size_t g = 0; g < dims / kScaleDims; ++g) {
-      float amax = 0.0f;
+      std::uint32_t bits = 0;
       for (std::size_t d = g * kScaleDims; d < (g + 1) * kScaleDims; ++d)
-        amax = std::max(amax, std::fabs(x[d]));
-      const std::uint16_t half = f32_to_f16(std::min(amax / 127.0f, kScaleLimit));
+        bits = std::max(bits, std::bit_cast<std::uint32_t>(x[d]) & 0x7FFFFFFFu);
+      const bool finite = bits < 0x7F800000u;
+      const float step = std::bit_cast<float>(bits) / 127.0f;
+      const std::uint16_t half = finite ? f32_to_f16(std::min(step, kScaleLimit)) : kBadScale;
       const float scale = f16_to_f32(half);
       store(scales, g * scale_stride, half);
       for (std::size_t d = g * kScaleDims; d < (g + 1) * kScaleDims; ++d) {
-        const float code = scale == 0.0f ? 0.0f : std::clamp(x[d] / scale, -127.0f, 127.0f);
+        const float code = !finite || scale == 0.0f ? 0.0f : std::clamp(x[d] / scale, -127.0f, 127.0f);
         store(codes, d * stride, static_cast<std::int8_t>(std::nearbyint(code)));
       }
     }

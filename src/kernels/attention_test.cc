@@ -1,0 +1,210 @@
+// Attention and the cache: equal to the reference bit for bit, wherever positions lie.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "quant/formats.h"
+
+namespace coppice::core {
+namespace {
+
+const Kernels& scalar() { return *all_kernels()[0]; }
+
+class EveryTablesAttention : public ::testing::TestWithParam<const Kernels*> {
+ protected:
+  void SetUp() override {
+    if (!usable(table())) GTEST_SKIP() << table().name << ": not on this machine";
+  }
+  const Kernels& table() const { return *GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, EveryTablesAttention,
+                         ::testing::ValuesIn(all_kernels().begin(), all_kernels().end()),
+                         [](const auto& isa) { return std::string(isa.param->name); });
+
+std::vector<float> normal_floats(std::size_t count, unsigned seed, float size = 1.0f) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.0f, size);
+  std::vector<float> x(count);
+  for (float& value : x) value = normal(random);
+  return x;
+}
+
+// A sequence of `positions` random keys and values and one query at its end.
+struct Sequence {
+  Sequence(KvLayout shape, int count, unsigned seed)
+      : layout(shape),
+        positions(count),
+        row_values(static_cast<std::size_t>(shape.kv_heads * shape.head_dim)),
+        keys(normal_floats(row_values * static_cast<std::size_t>(count), seed, 2.0f)),
+        values(normal_floats(row_values * static_cast<std::size_t>(count), seed + 1)),
+        q(normal_floats(static_cast<std::size_t>(shape.heads * shape.head_dim), seed + 2)) {}
+
+  // Stores and attends with `committed` positions in shuffled blocks and the rest in scratch slots, spread
+  // out or in a row. Lanes nobody owns hold NaN.
+  std::vector<float> attend(const Kernels& k, int committed, bool spread, unsigned seed) const {
+    std::mt19937 random(seed);
+    const int block_count = (committed + 15) / 16 + 2, slot_count = 64 + 2 * (positions - committed);
+    std::vector<std::int32_t> table(static_cast<std::size_t>(block_count));
+    std::iota(table.begin(), table.end(), 0);
+    std::shuffle(table.begin(), table.end(), random);
+    std::vector<std::int32_t> slots(static_cast<std::size_t>(slot_count));
+    std::iota(slots.begin(), slots.end(), spread ? 0 : 5);
+    if (spread) std::shuffle(slots.begin(), slots.end(), random);
+    const std::size_t stride = layout.block_bytes() + 64;
+    Buffer blocks = std::move(*Buffer::make(stride * static_cast<std::size_t>(block_count)));
+    Buffer scratch = std::move(*Buffer::make(stride * static_cast<std::size_t>(slot_count / 16 + 2)));
+    std::memset(blocks.data(), 0xFF, blocks.size());
+    std::memset(scratch.data(), 0xFF, scratch.size());
+    for (int p = 0; p < positions; ++p) {
+      const bool old = p < committed;
+      const auto at = static_cast<std::size_t>(old ? p : slots[static_cast<std::size_t>(p - committed)]);
+      std::byte* block = old ? blocks.data() + static_cast<std::size_t>(table[at / 16]) * stride
+                             : scratch.data() + at / 16 * stride;
+      k.store_kv(layout, keys.data() + row_values * static_cast<std::size_t>(p),
+                 values.data() + row_values * static_cast<std::size_t>(p), block, static_cast<int>(at % 16));
+    }
+    std::vector<float> out(q.size(), -1.0f), workspace(attention_workspace(layout));
+    AttentionRow row;
+    row.q = q.data(), row.out = out.data(), row.position = positions - 1, row.committed = committed;
+    row.table = table.data(), row.blocks = blocks.data(), row.block_stride = stride;
+    row.slots = slots.data(), row.scratch = scratch.data(), row.scratch_stride = stride;
+    row.workspace = workspace.data();
+    k.attention(layout, row, 0, layout.kv_heads);
+    return out;
+  }
+
+  KvLayout layout;
+  int positions;
+  std::size_t row_values;
+  std::vector<float> keys, values, q;
+};
+
+void expect_same_bits(const std::vector<float>& expected, const std::vector<float>& got,
+                      const std::string& what) {
+  ASSERT_EQ(expected.size(), got.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(std::memcmp(&expected[i], &got[i], sizeof(float)), 0)
+        << what << " at " << i << ": " << got[i] << ", not " << expected[i];
+}
+
+const KvLayout kShapes[] = {
+    {CacheType::f32, 3, 9, 64},  {CacheType::f16, 3, 9, 64},  {CacheType::q8_0, 3, 9, 64},
+    {CacheType::f32, 2, 2, 2},   {CacheType::f16, 1, 2, 22},  {CacheType::q8_0, 2, 8, 32},
+    {CacheType::f32, 1, 7, 80},  {CacheType::f16, 2, 10, 48}, {CacheType::q8_0, 1, 5, 96},
+    {CacheType::f16, 1, 4, 128},
+};
+
+std::string name_of(const KvLayout& l) {
+  return "type " + std::to_string(static_cast<int>(l.type)) + ", heads " + std::to_string(l.kv_heads) + "/" +
+         std::to_string(l.heads) + ", dims " + std::to_string(l.head_dim);
+}
+
+TEST_P(EveryTablesAttention, EqualsTheScalarOneWhereverPositionsLie) {
+  for (const KvLayout& shape : kShapes)
+    for (const int positions : {1, 2, 15, 16, 17, 63, 64, 65, 130, 512, 513, 1100}) {
+      if (positions > 600 && shape.head_dim > 64) continue;
+      const Sequence s(shape, positions, static_cast<unsigned>(positions));
+      const std::vector<float> expected = s.attend(scalar(), positions, false, 1);
+      unsigned seed = 2;
+      for (const int in_scratch : {0, 1, 7, 16, 40, positions}) {
+        const int committed = std::max(0, positions - in_scratch);
+        for (const bool spread : {false, true})
+          expect_same_bits(
+              expected, s.attend(table(), committed, spread, seed++),
+              name_of(shape) + ", " + std::to_string(committed) + " of " + std::to_string(positions));
+      }
+    }
+}
+
+TEST_P(EveryTablesAttention, KvHeadsDoNotDependOnHowTheyAreShared) {
+  const KvLayout shape{CacheType::f16, 3, 9, 64};
+  const Sequence s(shape, 100, 3);
+  const std::vector<float> all = s.attend(table(), 90, true, 1);
+  // The same sequence with only one kv head must give that head's part.
+  for (int head = 0; head < 3; ++head) {
+    Sequence one({CacheType::f16, 1, 3, 64}, 100, 3);
+    for (std::size_t p = 0; p < 100; ++p)
+      for (std::size_t d = 0; d < 64; ++d) {
+        one.keys[p * 64 + d] = s.keys[p * 192 + static_cast<std::size_t>(head) * 64 + d];
+        one.values[p * 64 + d] = s.values[p * 192 + static_cast<std::size_t>(head) * 64 + d];
+      }
+    const auto begin = s.q.begin() + head * 192;
+    one.q.assign(begin, begin + 192);
+    expect_same_bits({all.begin() + head * 192, all.begin() + (head + 1) * 192},
+                     one.attend(table(), 90, true, 1), "head " + std::to_string(head));
+  }
+}
+
+TEST_P(EveryTablesAttention, LargeAndNegativeScoresStayExact) {
+  Sequence s({CacheType::f32, 1, 3, 32}, 700, 11);
+  for (float& q : s.q) q *= 40.0f;  // most weights underflow to exactly 0
+  s.q[0] = 0.0f;
+  const std::vector<float> expected = s.attend(scalar(), 700, false, 1);
+  for (const float value : expected) ASSERT_TRUE(std::isfinite(value));
+  expect_same_bits(expected, s.attend(table(), 650, true, 2), "large scores");
+}
+
+TEST_P(EveryTablesAttention, StoresTheBytesTheScalarOneStores) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const KvLayout& shape : kShapes)
+    for (int lane = 0; lane < 16; lane += 5) {
+      const auto count = static_cast<std::size_t>(shape.kv_heads * shape.head_dim);
+      for (const float size : {1.0f, 1e-9f, 1e-40f, 1e6f, 1e30f, 0.0f, inf, nan}) {
+        std::vector<float> k = normal_floats(count, 1), v = normal_floats(count, 2);
+        for (float& x : k) x *= std::isfinite(size) ? size : 1.0f;
+        if (!std::isfinite(size)) k[1] = size, v[0] = -inf;
+        std::vector<std::byte> expected(shape.block_bytes(), std::byte{0xAA}), got(expected);
+        scalar().store_kv(shape, k.data(), v.data(), expected.data(), lane);
+        table().store_kv(shape, k.data(), v.data(), got.data(), lane);
+        EXPECT_TRUE(expected == got) << name_of(shape) << ", values of " << size;
+      }
+    }
+}
+
+TEST(ScalarAttention, IsSoftmaxInBaseTwo) {
+  for (const CacheType type : {CacheType::f32, CacheType::f16, CacheType::q8_0}) {
+    const KvLayout shape{type, 2, 4, 32};
+    const double tolerance = type == CacheType::f32 ? 1e-5 : type == CacheType::f16 ? 5e-3 : 6e-2;
+    Sequence s(shape, 600, 5);
+    for (float& q : s.q) q *= 0.2f;
+    const std::vector<float> out = s.attend(scalar(), 600, false, 1);
+    for (std::size_t head = 0; head < 4; ++head) {
+      std::vector<double> o(32, 0.0);
+      double total = 0;
+      for (std::size_t p = 0; p < 600; ++p) {
+        double score = 0;
+        for (std::size_t d = 0; d < 32; ++d)
+          score += static_cast<double>(s.q[head * 32 + d]) * s.keys[p * 64 + head / 2 * 32 + d];
+        const double e = std::exp2(score);
+        total += e;
+        for (std::size_t d = 0; d < 32; ++d) o[d] += e * s.values[p * 64 + head / 2 * 32 + d];
+      }
+      for (std::size_t d = 0; d < 32; ++d) EXPECT_NEAR(out[head * 32 + d], o[d] / total, tolerance);
+    }
+  }
+}
+
+TEST(KvLayout, CopyPositionMovesEveryBitOfALane) {
+  for (const KvLayout& shape : kShapes) {
+    const auto count = static_cast<std::size_t>(shape.kv_heads * shape.head_dim);
+    const std::vector<float> k = normal_floats(count, 1), v = normal_floats(count, 2);
+    std::vector<std::byte> from(shape.block_bytes()), to(shape.block_bytes(), std::byte{7}), expected(to);
+    scalar().store_kv(shape, k.data(), v.data(), from.data(), 3);
+    scalar().store_kv(shape, k.data(), v.data(), expected.data(), 12);
+    copy_position(shape, from.data(), 3, to.data(), 12);
+    EXPECT_TRUE(expected == to) << name_of(shape);
+    EXPECT_EQ(shape.block_bytes() % 64, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace coppice::core
