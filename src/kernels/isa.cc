@@ -21,6 +21,7 @@ struct Isa {
 const Isa kIsas[] = {
     {&kScalarKernels, [](const CpuFeatures&) { return true; }},
 #ifdef COPPICE_X86_KERNELS
+    {&kAvx2Kernels, [](const CpuFeatures& cpu) { return cpu.avx2 && cpu.fma && cpu.f16c; }},
     {&kAvx512VnniKernels,
      [](const CpuFeatures& cpu) {
        return cpu.avx2 && cpu.fma && cpu.f16c && cpu.avx512f && cpu.avx512bw && cpu.avx512dq &&
