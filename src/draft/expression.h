@@ -2,8 +2,9 @@
 //   stage(draft.gguf, ngram(code.ngram) | lookup) | lookup
 // Grammar: mix := drafter { "|" drafter };  drafter := name [ "(" argument { "," argument } ")" ];
 //          argument := path | "quoted path" | key "=" value | mix.  "none" alone is no drafter at all.
-// A bare argument is a mix when it starts with the name of a drafter followed by "(", "|", "," or ")"; else a
-// path.
+// A bare argument that is a plain word (a-z, 0-9, - and _, a letter first) or such a word followed by "(" or
+// "|" is a mix, whatever drafters there are; anything else is a path. A path that looks like a word, or holds
+// spaces or one of ( ) , | " = is quoted; in quotes, \" and \\ stand for " and \.
 #pragma once
 
 #include <coppice/error.h>
@@ -26,8 +27,10 @@ struct DrafterNode {
   int column = 1;                                            // where it stands, for messages
 };
 
-// Errors give the column and what would be right. Depth and length are bounded. `none` gives an empty mix.
+// Errors give the column and what would be right. Length, nesting and the number of drafters are bounded.
+// `none` gives an empty mix. Names are not looked up here: that is make_grower's part (registry.h).
 Result<DrafterMix> parse_drafters(std::string_view text);
+// Parses to the same mix again, columns aside.
 std::string to_string(const DrafterMix& mix);
 
 }  // namespace coppice::core
