@@ -1,0 +1,67 @@
+"""How the judge calls the coppice command: the only file here that knows its options."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def options(description):
+    """-> the path of the coppice command under judgement."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--coppice", required=True, help="the coppice command to judge")
+    return parser.parse_args().coppice
+
+
+def real_model():
+    """SmolLM2-135M-Instruct, fetched as the demo fetches it."""
+    if os.environ.get("COPPICE_MODEL"):
+        return os.environ["COPPICE_MODEL"]
+    return fetch("fetch_model.sh")
+
+
+def fetch(script):
+    return subprocess.run([ROOT / "scripts" / script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def call(*arguments):
+    run = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(f"{' '.join(map(str, arguments))}\nended with {run.returncode}:\n{run.stderr[-2000:]}")
+    return run.stdout
+
+
+def write_ids(folder, tokens):
+    path = pathlib.Path(folder) / "ids.txt"
+    path.write_text(" ".join(str(int(token)) for token in tokens))
+    return path
+
+
+def logits(coppice, model, tokens, folder, *more, cache="f32"):
+    """[tokens, vocab] float32"""
+    out = pathlib.Path(folder) / "logits.npy"
+    call(coppice, "eval", "logits", "--model", model, "--ids-file", write_ids(folder, tokens), "--cache", cache,
+         "--out", out, *more)
+    result = np.load(out)
+    out.unlink()
+    return result
+
+
+def layers(coppice, model, tokens, folder):
+    """Writes NNN_<tensor>.{in,codes,scales,out}.npy to a new folder and returns it."""
+    out = pathlib.Path(folder) / "layers"
+    call(coppice, "eval", "layers", "--model", model, "--ids-file", write_ids(folder, tokens), "--out", out)
+    return out
+
+
+def perplexity(coppice, model, text_file, context):
+    """-> (perplexity, tokens scored), over text cut into windows as llama.cpp's perplexity tool does"""
+    out = call(coppice, "eval", "ppl", "--model", model, "--file", text_file, "--context", context, "--json")
+    answer = json.loads(out)
+    return answer["perplexity"], answer["tokens"]
