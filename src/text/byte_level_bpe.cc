@@ -36,7 +36,7 @@ ByteLevelBpe::ByteLevelBpe(Vocabulary vocabulary, const SplitRule& rule)
 
 bool ByteLevelBpe::is_ordinary(Token token) const {
   const TokenKind kind = vocabulary_.kinds[static_cast<std::size_t>(token)];
-  return kind == TokenKind::normal || kind == TokenKind::user_defined || kind == TokenKind::byte;
+  return kind == TokenKind::normal || kind == TokenKind::byte;
 }
 
 // Fills pool_, offsets_, in_alphabet_, byte_token_ and special_.
@@ -53,7 +53,7 @@ void ByteLevelBpe::spell_tokens() {
     const auto bytes = bytes_of_spelling(spelling);
     in_alphabet_[i] = bytes.has_value() && !bytes->empty();
     // Only ordinary tokens are spelled in the alphabet; the others stand for themselves.
-    const bool plain = (kind == TokenKind::normal || kind == TokenKind::byte) && bytes.has_value();
+    const bool plain = is_ordinary(token) && bytes.has_value();
     pool_ += plain ? *bytes : spelling;
     offsets_.push_back(pool_.size());
     if (in_alphabet_[i] && bytes->size() == 1 && is_ordinary(token)) {
@@ -97,7 +97,8 @@ Status ByteLevelBpe::read_merges() {
       }
     }
     const Token merged = by_spelling.find(joined);
-    // A merge that made a control token would let text become control; no known vocabulary has one.
+    // A merge that made a control token would let text become control; no known vocabulary has one. What a
+    // user defined is found before words are merged, so that such a merge never applies.
     if (!is_ordinary(merged)) continue;
     merges_.add(by_spelling.find(left), by_spelling.find(right), merged);
   }
@@ -112,8 +113,7 @@ void ByteLevelBpe::find_whole_words() {
   std::vector<Token> symbols, out;
   for (std::size_t i = 0; i < vocabulary_.tokens.size(); ++i) {
     const auto token = static_cast<Token>(i);
-    const TokenKind kind = vocabulary_.kinds[i];
-    if (!in_alphabet_[i] || (kind != TokenKind::normal && kind != TokenKind::byte)) continue;
+    if (!in_alphabet_[i] || !is_ordinary(token)) continue;
     const std::string_view word = bytes(token, false);
     out.clear();
     encode_word(word, symbols, out);
@@ -124,7 +124,8 @@ void ByteLevelBpe::find_whole_words() {
 std::string_view ByteLevelBpe::bytes(Token token, bool show_special) const {
   if (token < 0 || token >= size()) return {};
   const auto i = static_cast<std::size_t>(token);
-  if (!show_special && !is_ordinary(token)) return {};
+  const bool is_text = is_ordinary(token) || vocabulary_.kinds[i] == TokenKind::user_defined;
+  if (!show_special && !is_text) return {};
   return std::string_view(pool_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
 }
 

@@ -26,7 +26,7 @@ class ByteLevelBpe final : public Tokenizer {
   void encode_plain(std::string_view text, std::vector<Token>& out) const;
   void encode_word(std::string_view word, std::vector<Token>& symbols, std::vector<Token>& out) const;
 
-  // Can merges make it, or does only its spelling as a whole stand for it?
+  // Can bytes and merges make it, or does only its spelling as a whole stand for it?
   bool is_ordinary(Token token) const;
 
   const SplitRule& rule_;

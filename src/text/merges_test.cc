@@ -81,6 +81,7 @@ TEST(Merges, ShortAndLongWordsFollowTheDefinition) {
 
 TEST(Merges, AWordOfAMillionSymbolsIsNotQuadratic) {
   std::vector<Rule> rules;
+  rules.reserve(20);
   for (Token i = 0; i < 20; ++i) rules.push_back({i, i, i + 1});
   const Merges merges = table_of(rules);
   const auto begin = std::chrono::steady_clock::now();

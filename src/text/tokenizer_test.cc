@@ -99,6 +99,15 @@ TEST(Tokenizer, AMergeNeverMakesAControlToken) {
   EXPECT_EQ(make(vocabulary)->encode("hello"), (Tokens{id_of(vocabulary, "hell"), 'o'}));
 }
 
+// Such a token stands for its spelling, not for the bytes the alphabet would make of it.
+TEST(Tokenizer, AMergeNeverMakesAUserDefinedToken) {
+  Vocabulary vocabulary = small_vocabulary();
+  vocabulary.kinds[static_cast<std::size_t>(id_of(vocabulary, "\u0120w"))] = TokenKind::user_defined;
+  const auto tokenizer = make(vocabulary);
+  EXPECT_EQ(tokenizer->encode(" w"), (Tokens{' ', 'w'}));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(" w \u0120w")), " w \u0120w");
+}
+
 TEST(Tokenizer, ATokenThatMergesDoNotReachIsNotUsed) {
   Vocabulary vocabulary = small_vocabulary();
   vocabulary.tokens.push_back("xyz");

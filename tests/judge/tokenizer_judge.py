@@ -113,9 +113,9 @@ SELECT * FROM users WHERE id=42 AND name LIKE '%o''brien%'; <div class="a-b_c">&
 def make_texts(count, seed):
     random_ = random.Random(seed)
     words = [w for line in SENTENCES.splitlines() for w in line.split(" ")]
-    pieces = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'M", "'RE", "I", "'", "''", " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", " \n ", "\u00a0", "\u3000", "\x85", "0",
-              "7", "42", "000", "½", "٣", "a", "Z", "é", "e\u0301", "中", "ا", "_", "-", "--", "...", "!", "🙂", "👩‍👩‍👧", "\u0300",
-              "\ufeff", "\x00", "\x01", "\x1c", "\x7f"]
+    pieces = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'M", "'RE", "I", "'", "''", "_", "-", "--", "...", "!",
+              " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", " \n ", "\u00a0", "\u3000", "\x85", "\x00", "\x01", "\x1c", "\x7f",
+              "0", "7", "42", "000", "½", "٣", "a", "Z", "é", "e\u0301", "中", "ا", "🙂", "👩‍👩‍👧", "\u0300", "\ufeff"]
 
     def character():
         while True:
@@ -128,7 +128,8 @@ def make_texts(count, seed):
                        for _ in range(random_.randrange(1, 30)))
 
     def of_pieces():
-        return "".join(random_.choice(pieces) * random_.choice([1, 1, 1, 2, 5]) for _ in range(random_.randrange(1, 25)))
+        return "".join(random_.choice(pieces) * random_.choice([1, 1, 1, 2, 5])
+                       for _ in range(random_.randrange(1, 25)))
 
     def of_characters():
         return "".join(character() for _ in range(random_.randrange(1, 40)))
