@@ -41,12 +41,21 @@ class Grower {
   // the drafters.
   void observe(int sequence, std::span<const Token> committed, std::span<const Token> accepted);
 
+  // The two halves of observe(), for a stage: its inner grower guesses what the draft says, which is not
+  // always what is accepted. teach(): after committed + path the answer was `drawn`; does nothing (and
+  // returns false) where nothing was predicted at that node since the last accept(). accept(): the committed
+  // tokens grow.
+  bool teach(int sequence, std::span<const Token> path, Token drawn);
+  void accept(int sequence, std::span<const Token> accepted);
+
   std::span<const std::unique_ptr<Drafter>> drafters() const;
   int features() const;  // of the mixer, the constant included
   int buckets() const;
-  // Weights every new sequence starts with: [2: greedy, sampled][buckets][features].
+  // Weights every new sequence starts with, laid out as mixture.h says: greedy, sampled, noise. The noise
+  // part may be left out.
   Status set_prior(std::span<const float> weights);
-  std::span<const float> weights(int sequence) const;  // of the mode the sequence runs in
+  std::span<const float> weights(int sequence) const;  // the same layout; learned in the sequence's mode
+  void set_rate(float rate);                           // of learning; the mixer's own unless set
   PassCost take_cost();
 
  private:

@@ -40,9 +40,10 @@ constexpr double kLeast = 1e-9;  // of mass left over: below it, back-off has no
 }  // namespace
 
 Shares shares_of(const Block& block, float weight) {
-  if (weight > 0) return {block.count, weight, true};
-  if (weight < 0) return {block.count + 1.0, -weight, false};
-  if (block.stored == block.distinct) return {block.count, 0, false};
+  const double count = block.count;
+  if (weight > 0) return {count, weight, true};
+  if (weight < 0) return {count + 1, -weight, false};
+  if (block.stored == block.distinct) return {count, 0, false};
   double sum = 0;
   for (std::uint32_t i = 0; i < block.stored; ++i) sum += block.count_of(i);
   return {sum, 0, false};
@@ -97,7 +98,7 @@ double katz_probability(const View& view, const NgramContext* contexts, int orde
     const std::int64_t found = find_in_block(block, w);
     if (found < 0) return shares.backoff * lower;
     const std::uint32_t c = block.count_of(static_cast<std::size_t>(found));
-    return (shares.discounted ? view.levels[k].discount_of(c) : 1.0f) * c / shares.of;
+    return shares.share(c, view.levels[k].discount_of(c));
   };
   const double uniform = 1.0 / view.header.vocab;
   double p = step(0, Handle{}, token, uniform);
@@ -294,7 +295,7 @@ int KatzModel::predict(const NgramContext* contexts, std::span<Token> out, float
     for (std::uint32_t i = 0; i < head; ++i) {
       const auto token = static_cast<Token>(block.tokens[i]);
       const std::uint32_t c = block.count_of(i);
-      const double p = left * c * (shares.discounted ? view.levels[k].discount_of(c) : 1.0f) / shares.of;
+      const double p = left * shares.share(c, view.levels[k].discount_of(c));
       if (p <= best.least()) {  // so are the others
         for (; i < head && k > 0; ++i) best.spoken[best.spoken_for++] = static_cast<Token>(block.tokens[i]);
         break;

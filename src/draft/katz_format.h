@@ -187,6 +187,10 @@ struct Shares {
   double of = 1;
   double backoff = 0;
   bool discounted = true;
+
+  double share(std::uint32_t count, double discount) const {
+    return (discounted ? discount : 1.0) * count / of;
+  }
 };
 Shares shares_of(const Block& block, float weight);
 

@@ -59,6 +59,8 @@ struct Budget {
   int depth = 16;
   float price = 0.02f;    // the least value worth a node
   float capacity = 1.0f;  // width factor of a slimmable draft
+  // The least gain, in expected tokens, that another pass of a costly drafter is worth. 0: no early stopping.
+  float pass_price = 0.0f;
 };
 
 }  // namespace coppice::core

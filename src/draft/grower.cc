@@ -1,0 +1,523 @@
+// Best-first growth. A job keeps what it has grown in a list of its own; only the best budget.nodes of it
+// enter the caller's tree, at the end. A node is worth having when fewer than budget.nodes better ones are
+// known: values never rise on the way down, so the N-th best value so far is a floor for everything to come,
+// also while nodes wait for a pass of a costly drafter.
+//
+// Without early stopping the tree does not depend on what costly drafters happened to know in advance: every
+// node above the final floor has been asked about, the rest is dropped, and the order of nodes is that of
+// their values. What is learned from a visited node does not depend on it either: see write().
+#include "draft/grower.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/check.h"
+#include "draft/mixture.h"
+
+namespace coppice::core {
+namespace {
+
+constexpr int kMaxBranches = 16;  // children considered at one node
+constexpr int kStart = -1;        // no parent: where growing starts
+
+struct Grown {
+  int parent = kStart;      // in the job's list
+  int tree_node = kNoNode;  // where it is in the caller's tree already
+  int depth = 0;            // below its start
+  int sibling = 0;          // place among its parent's children; of a start: among the starts
+  Token token = kNoToken;
+  float chance = 1;
+  float value = 1;
+  SourceMask sources = 0;
+};
+
+struct Waiting {
+  Grown node;
+  std::uint32_t order = 0;
+};
+
+// The heap's top is the best value; of equals the one pushed first.
+bool worse(const Waiting& a, const Waiting& b) {
+  return a.node.value != b.node.value ? a.node.value < b.node.value : a.order > b.order;
+}
+
+struct JobState {
+  GrowJob* job = nullptr;
+  std::vector<Grown> grown;
+  std::vector<Waiting> heap;
+  std::vector<float> best;  // the best values of new nodes, descending, at most budget.nodes
+  std::vector<int> parked;  // grown nodes that wait for a costly pass
+  std::uint32_t order = 0;
+  bool cheap_only = false;
+
+  // What a new node must be worth more than.
+  float floor() const { return static_cast<int>(best.size()) < job->budget.nodes ? 0.0f : best.back(); }
+  bool worth(float value) const { return value > 0.0f && value >= job->budget.price && value >= floor(); }
+  bool before(int a, int b) const;
+  void count(float value) {
+    best.insert(std::upper_bound(best.begin(), best.end(), value, std::greater<float>()), value);
+    if (static_cast<int>(best.size()) > job->budget.nodes) best.pop_back();
+  }
+};
+
+struct Ask {
+  int job = 0;
+  int grown = 0;
+};
+
+struct Sequence {
+  bool open = false;
+  const Sampler* sampler = nullptr;
+  Mixture mixture;
+  OpinionStore store;
+  Sequence(int features, int buckets, int nodes) : mixture(features, buckets), store(nodes, features) {}
+};
+
+}  // namespace
+
+struct Grower::State {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  std::vector<DrafterShape> shapes;
+  std::vector<int> offsets;  // of a drafter's features
+  int features = kOwnFeatures;
+  int buckets = 1;
+  int bucket_drafter = -1;
+  bool costly = false;
+  std::vector<float> prior;
+  std::vector<Sequence> sequences;
+  std::vector<JobState> jobs;
+
+  // One call of ask(): queries and what came back.
+  int capacity = 0;
+  std::vector<Ask> fresh, next;
+  std::vector<Query> queries;
+  std::vector<Token> paths;           // [capacity, kMaxTreeDepth]
+  std::vector<Candidate> candidates;  // [drafters, capacity, kMaxCandidates]
+  std::vector<int> counts;            // [drafters, capacity]; -1: not asked
+  // For opinions the store has no room for.
+  std::array<Token, kMaxUnion> tokens;
+  std::array<SourceMask, kMaxUnion> sources;
+  std::vector<float> x, noise;
+
+  void set_query(int i, int sequence, const PathState& at, const Budget& budget, float value);
+  void ask(int n, bool with_costly);
+  Opinions gather(int i);
+  int unite(int i);
+  void expand(std::span<const Ask> asks, bool with_costly);
+  void push_children(JobState& job, int parent, const Opinions& opinions, const float* chances);
+  bool known(const Query& query) const;
+  void set_query(int i, const Ask& ask);
+  void start(JobState& state, GrowJob& job);
+  void pop_all(int job);
+  void park_or_go_on(int job);
+  void write(JobState& state);
+  Sequence& sequence(int s) {
+    COPPICE_CHECK(s >= 0 && s < static_cast<int>(sequences.size()) && sequences[s].open);
+    return sequences[s];
+  }
+};
+
+// --- one node, or many: what all drafters say ---
+
+void Grower::State::set_query(int i, int s, const PathState& at, const Budget& budget, float value) {
+  Token* path = &paths[static_cast<std::size_t>(i) * kMaxTreeDepth];
+  std::copy(at.path.begin(), at.path.end(), path);
+  Query& q = queries[i];
+  q.sequence = s;
+  q.state = {at.committed, {path, at.path.size()}};
+  q.sampler = sequences[s].sampler;
+  q.wanted = kMaxCandidates;
+  q.value = value;
+  q.budget = budget;
+}
+
+void Grower::State::set_query(int i, const Ask& ask) {
+  const JobState& state = jobs[ask.job];
+  std::array<Token, kMaxTreeDepth> path;
+  int above = ask.grown;
+  int length = 0;
+  while (state.grown[above].parent != kStart) above = state.grown[above].parent, ++length;
+  const int start = state.grown[above].tree_node;
+  length += state.job->tree->depth(start);
+  int at = length;
+  for (int g = ask.grown; g != above; g = state.grown[g].parent) path[--at] = state.grown[g].token;
+  state.job->tree->path(start, path.data());
+  set_query(i, state.job->sequence, {state.job->committed, {path.data(), static_cast<std::size_t>(length)}},
+            state.job->budget, state.grown[ask.grown].value);
+}
+
+void Grower::State::ask(int n, bool with_costly) {
+  for (std::size_t d = 0; d < drafters.size(); ++d) {
+    int* count = &counts[d * capacity];
+    if (shapes[d].costly && !with_costly) {
+      std::fill_n(count, n, -1);
+      continue;
+    }
+    for (int i = 0; i < n; ++i) {
+      queries[i].candidates = &candidates[(d * capacity + i) * kMaxCandidates];
+      queries[i].count = 0;
+    }
+    drafters[d]->predict({queries.data(), static_cast<std::size_t>(n)});
+    for (int i = 0; i < n; ++i) count[i] = std::clamp(queries[i].count, 0, kMaxCandidates);
+  }
+}
+
+// The union of candidates of query i into tokens/sources: best of each drafter first, then their second...
+int Grower::State::unite(int i) {
+  int n = 0;
+  for (int rank = 0; rank < kMaxCandidates; ++rank) {
+    for (std::size_t d = 0; d < drafters.size(); ++d) {
+      if (rank >= counts[d * capacity + i]) continue;
+      const Token token = candidates[(d * capacity + i) * kMaxCandidates + rank].token;
+      const auto there = std::find(tokens.begin(), tokens.begin() + n, token);
+      const int at = static_cast<int>(there - tokens.begin());
+      if (at == n) {
+        if (n == kMaxUnion) continue;
+        tokens[n] = token;
+        sources[n++] = 0;
+      }
+      sources[at] |= SourceMask{1} << d;
+    }
+  }
+  return n;
+}
+
+Opinions Grower::State::gather(int i) {
+  const Query& query = queries[i];
+  const int n = unite(i);
+  int bucket = 0;
+  if (bucket_drafter >= 0 && counts[bucket_drafter * capacity + i] >= 0)
+    bucket = std::clamp(drafters[bucket_drafter]->bucket(query), 0, buckets - 1);
+  Opinions o = sequences[query.sequence].store.add(query.state.path, query.value, n, bucket);
+  if (o.tokens == nullptr) {
+    o = {n, bucket, tokens.data(), sources.data(), x.data(), noise.data()};
+  } else {
+    std::copy_n(tokens.begin(), n, o.tokens);
+    std::copy_n(sources.begin(), n, o.sources);
+  }
+  std::fill_n(o.x, static_cast<std::size_t>(n) * features, 0.0f);
+  const float depth = static_cast<float>(std::min<std::size_t>(query.state.path.size(), 8)) / 8.0f;
+  for (int c = 0; c < n; ++c) {
+    o.x[c * features] = 1.0f;
+    o.x[c * features + 1] = depth;
+  }
+  if (n == 0) return o;
+  for (std::size_t d = 0; d < drafters.size(); ++d) {
+    if (counts[d * capacity + i] < 0) continue;
+    drafters[d]->describe(query, {o.tokens, static_cast<std::size_t>(n)}, o.x + offsets[d], features);
+  }
+  return o;
+}
+
+// --- growing ---
+
+void Grower::State::expand(std::span<const Ask> asks, bool with_costly) {
+  const int n = static_cast<int>(asks.size());
+  for (int i = 0; i < n; ++i) set_query(i, asks[i]);
+  ask(n, with_costly);
+  for (int i = 0; i < n; ++i) {
+    std::array<float, kMaxUnion> chances;
+    Opinions opinions = gather(i);
+    const Query& query = queries[i];
+    sequences[query.sequence].mixture.chances(opinions, query.state, *query.sampler, chances.data());
+    push_children(jobs[asks[i].job], asks[i].grown, opinions, chances.data());
+  }
+}
+
+void Grower::State::push_children(JobState& state, int parent, const Opinions& o, const float* chances) {
+  std::array<int, kMaxUnion> order;
+  std::iota(order.begin(), order.begin() + o.count, 0);
+  const int most = std::min(kMaxBranches, o.count);
+  std::partial_sort(order.begin(), order.begin() + most, order.begin() + o.count,
+                    [&](int a, int b) { return chances[a] != chances[b] ? chances[a] > chances[b] : a < b; });
+  const Grown& from = state.grown[parent];
+  for (int k = 0; k < most; ++k) {
+    const int c = order[k];
+    Grown child;
+    child.parent = parent;
+    child.depth = from.depth + 1;
+    child.sibling = k;
+    child.token = o.tokens[c];
+    child.chance = chances[c];
+    child.value = from.value * chances[c];
+    child.sources = o.sources[c];
+    if (from.tree_node != kNoNode) child.tree_node = state.job->tree->child(from.tree_node, child.token);
+    if (!state.worth(child.value) || state.heap.size() == state.heap.capacity()) break;
+    state.heap.push_back({child, state.order++});
+    std::push_heap(state.heap.begin(), state.heap.end(), worse);
+  }
+}
+
+bool Grower::State::known(const Query& query) const {
+  for (std::size_t d = 0; d < drafters.size(); ++d)
+    if (shapes[d].costly && !drafters[d]->knows(query)) return false;
+  return true;
+}
+
+void Grower::State::start(JobState& state, GrowJob& job) {
+  COPPICE_CHECK(sequence(job.sequence).open && job.tree != nullptr && !job.committed.empty());
+  sequences[job.sequence].sampler = job.sampler;
+  state.job = &job;
+  state.grown.clear();
+  state.heap.clear();
+  state.best.clear();
+  state.parked.clear();
+  state.order = 0;
+  state.cheap_only = false;
+  if (job.budget.nodes <= 0 || job.budget.depth <= 0) return;
+  const auto add = [&](int node) {
+    Grown start;
+    start.tree_node = node;
+    start.sibling = static_cast<int>(state.grown.size());
+    start.value = job.tree->value(node);
+    if (job.tree->depth(node) < kMaxTreeDepth) state.grown.push_back(start);
+  };
+  if (job.from.empty()) add(0);
+  for (const int node : job.from)
+    if (state.grown.size() < state.grown.capacity()) add(node);
+}
+
+// Takes what is worth taking. Nodes the costly drafters know, or never will, are expanded for nothing; the
+// others are parked.
+void Grower::State::pop_all(int j) {
+  JobState& state = jobs[j];
+  while (!state.heap.empty() && state.worth(state.heap.front().node.value)) {
+    if (state.grown.size() == state.grown.capacity()) break;
+    std::pop_heap(state.heap.begin(), state.heap.end(), worse);
+    const Grown node = state.heap.back().node;
+    state.heap.pop_back();
+    const int g = static_cast<int>(state.grown.size());
+    state.grown.push_back(node);
+    if (node.tree_node == kNoNode) state.count(node.value);
+    const Ask ask{j, g};
+    if (node.depth >= state.job->budget.depth) continue;
+    set_query(0, ask);
+    if (queries[0].state.path.size() == kMaxTreeDepth) continue;
+    if (state.cheap_only)
+      expand({&ask, 1}, false);
+    else if (known(queries[0]))
+      expand({&ask, 1}, true);
+    else
+      state.parked.push_back(g);
+  }
+}
+
+// Parked nodes go into the next pass of the costly drafters if that is worth its price, else the cheap ones
+// go on alone.
+void Grower::State::park_or_go_on(int j) {
+  JobState& state = jobs[j];
+  // A node at or below the floor cannot have a child that is worth having.
+  const auto hopeless = [&](int g) { return state.grown[g].value <= state.floor(); };
+  state.parked.erase(std::remove_if(state.parked.begin(), state.parked.end(), hopeless), state.parked.end());
+  if (state.parked.empty()) return;
+  float gain = 0;
+  for (const int g : state.parked) gain += state.grown[g].value - state.floor();
+  if (gain >= state.job->budget.pass_price) {
+    for (const int g : state.parked)
+      if (static_cast<int>(next.size()) < capacity) next.push_back({j, g});
+  } else {
+    state.cheap_only = true;
+    for (const int g : state.parked) {
+      const Ask ask{j, g};
+      expand({&ask, 1}, false);
+    }
+    pop_all(j);
+  }
+  state.parked.clear();
+}
+
+// By value; equals by depth, then by where their paths part.
+bool JobState::before(int a, int b) const {
+  const Grown *x = &grown[a], *y = &grown[b];
+  if (x->value != y->value) return x->value > y->value;
+  if (x->depth != y->depth) return x->depth < y->depth;
+  while (x->parent != y->parent) x = &grown[x->parent], y = &grown[y->parent];
+  return x->sibling < y->sibling;
+}
+
+// The best budget.nodes of what has grown into the caller's tree, best first.
+void Grower::State::write(JobState& state) {
+  TokenTree& tree = *state.job->tree;
+  state.parked.resize(state.grown.size());
+  std::iota(state.parked.begin(), state.parked.end(), 0);
+  std::sort(state.parked.begin(), state.parked.end(), [&](int a, int b) { return state.before(a, b); });
+  int room = state.job->budget.nodes;
+  for (const int g : state.parked) {
+    Grown& node = state.grown[g];
+    if (node.parent == kStart) continue;
+    const int parent = state.grown[node.parent].tree_node;
+    if (node.tree_node != kNoNode || parent == kNoNode || room == 0) continue;
+    node.tree_node = tree.add(parent, node.token, node.chance, node.value, node.sources);
+    --room;
+  }
+  // Below the floor some nodes were asked about because a costly drafter knew them: not so had it not. They
+  // are forgotten, so that the mixer learns the same either way.
+  if (costly) sequences[state.job->sequence].store.forget_up_to(state.floor());
+  state.parked.clear();
+}
+
+// --- the public face ---
+
+Grower::Grower(std::vector<std::unique_ptr<Drafter>> drafters, const Options& options)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  COPPICE_CHECK(options.sequences >= 1 && options.max_nodes >= 1 && options.max_nodes <= kMaxTreeNodes);
+  COPPICE_CHECK(drafters.size() <= 32);  // bits of a SourceMask
+  s.drafters = std::move(drafters);
+  for (std::size_t d = 0; d < s.drafters.size(); ++d) {
+    const DrafterShape shape = s.drafters[d]->shape();
+    s.shapes.push_back(shape);
+    s.offsets.push_back(s.features);
+    s.features += shape.features;
+    s.costly = s.costly || shape.costly;
+    if (shape.buckets > 1 && s.bucket_drafter < 0) {
+      s.bucket_drafter = static_cast<int>(d);
+      s.buckets = shape.buckets;
+    }
+  }
+  COPPICE_CHECK(s.features <= kMaxFeatures);  // make_grower() refuses such a mix with a sentence
+  s.prior = Mixture::untaught(s.features, s.buckets);
+  s.sequences.reserve(options.sequences);
+  for (int i = 0; i < options.sequences; ++i)
+    s.sequences.emplace_back(s.features, s.buckets, options.max_nodes);
+  s.jobs.resize(options.sequences);
+  const auto nodes = static_cast<std::size_t>(options.max_nodes);
+  for (JobState& job : s.jobs) {
+    // A level of costly drafters may overgrow the budget, and starts count too.
+    job.grown.reserve(nodes * 3);
+    job.heap.reserve(nodes * 3 * kMaxBranches);
+    job.best.reserve(nodes + 1);
+    job.parked.reserve(nodes * 3);
+  }
+  s.capacity = options.sequences * options.max_nodes;
+  const auto capacity = static_cast<std::size_t>(s.capacity);
+  s.fresh.reserve(capacity);
+  s.next.reserve(capacity);
+  s.queries.resize(capacity);
+  s.paths.resize(capacity * kMaxTreeDepth);
+  s.candidates.resize(s.drafters.size() * capacity * kMaxCandidates);
+  s.counts.resize(s.drafters.size() * capacity);
+  s.x.resize(static_cast<std::size_t>(kMaxUnion) * s.features);
+  s.noise.resize(kMaxUnion * kNoiseFeatures);
+}
+
+Grower::~Grower() = default;
+
+Status Grower::begin(int sequence, std::span<const Token> tokens, const Sampler& sampler) {
+  State& s = *state_;
+  COPPICE_CHECK(sequence >= 0 && sequence < static_cast<int>(s.sequences.size()));
+  Sequence& q = s.sequences[sequence];
+  COPPICE_CHECK(!q.open);
+  for (std::size_t d = 0; d < s.drafters.size(); ++d) {
+    const Status begun = s.drafters[d]->begin(sequence, tokens, sampler);
+    if (begun) continue;
+    while (d-- > 0) s.drafters[d]->end(sequence);
+    return begun;
+  }
+  q.open = true;
+  q.sampler = &sampler;
+  q.store.clear();
+  q.mixture.start(s.prior, sampler.options().temperature > 0.0f);
+  return {};
+}
+
+void Grower::end(int sequence) {
+  Sequence& q = state_->sequence(sequence);
+  for (auto& drafter : state_->drafters) drafter->end(sequence);
+  q.open = false;
+  q.sampler = nullptr;
+  q.store.clear();
+}
+
+void Grower::grow(std::span<GrowJob> jobs) {
+  State& s = *state_;
+  COPPICE_CHECK(jobs.size() <= s.jobs.size());
+  const int n = static_cast<int>(jobs.size());
+  s.next.clear();
+  for (int j = 0; j < n; ++j) {
+    s.start(s.jobs[j], jobs[j]);
+    for (int g = 0; g < static_cast<int>(s.jobs[j].grown.size()); ++g)
+      if (static_cast<int>(s.next.size()) < s.capacity) s.next.push_back({j, g});
+  }
+  while (!s.next.empty()) {
+    std::swap(s.fresh, s.next);
+    s.next.clear();
+    s.expand(s.fresh, true);
+    for (int j = 0; j < n; ++j) {
+      s.pop_all(j);
+      s.park_or_go_on(j);
+    }
+  }
+  for (int j = 0; j < n; ++j) s.write(s.jobs[j]);
+}
+
+void Grower::observe(int sequence, std::span<const Token> committed, std::span<const Token> accepted) {
+  State& s = *state_;
+  Sequence& q = s.sequence(sequence);
+  for (std::size_t i = 0; i < accepted.size() && i <= kMaxTreeDepth; ++i) {
+    const std::span<const Token> path = accepted.first(i);
+    if (!teach(sequence, path, accepted[i])) {
+      // Visited, but never expanded: what would the cheap drafters have said here?
+      s.set_query(0, sequence, {committed, path}, Budget{}, 1.0f);
+      s.ask(1, false);
+      Opinions opinions = s.gather(0);
+      if (q.mixture.sampled()) {
+        std::array<float, kMaxUnion> chances;
+        q.mixture.chances(opinions, s.queries[0].state, *q.sampler, chances.data());
+      }
+      q.mixture.learn(opinions, accepted[i]);
+    }
+  }
+  accept(sequence, accepted);
+}
+
+bool Grower::teach(int sequence, std::span<const Token> path, Token drawn) {
+  Sequence& q = state_->sequence(sequence);
+  const Opinions* opinions = q.store.find(path);
+  if (opinions == nullptr) return false;
+  q.mixture.learn(*opinions, drawn);
+  return true;
+}
+
+void Grower::accept(int sequence, std::span<const Token> accepted) {
+  state_->sequence(sequence).store.clear();
+  for (auto& drafter : state_->drafters) drafter->observe(sequence, accepted);
+}
+
+std::span<const std::unique_ptr<Drafter>> Grower::drafters() const { return state_->drafters; }
+int Grower::features() const { return state_->features; }
+int Grower::buckets() const { return state_->buckets; }
+
+Status Grower::set_prior(std::span<const float> weights) {
+  State& s = *state_;
+  const std::size_t noise = static_cast<std::size_t>(s.buckets) * kNoiseFeatures;
+  if (weights.size() != s.prior.size() && weights.size() + noise != s.prior.size())
+    return fail("the mixer's prior has " + std::to_string(weights.size()) +
+                " weights, but this mix of drafters needs " + std::to_string(s.prior.size()) +
+                "; fit one for this mix with coppice_fit_mixer");
+  std::copy(weights.begin(), weights.end(), s.prior.begin());
+  return {};
+}
+
+std::span<const float> Grower::weights(int sequence) const {
+  return state_->sequences[sequence].mixture.weights();
+}
+
+void Grower::set_rate(float rate) {
+  for (Sequence& sequence : state_->sequences) sequence.mixture.set_rate(rate);
+}
+
+PassCost Grower::take_cost() {
+  PassCost sum;
+  for (auto& drafter : state_->drafters) {
+    const PassCost cost = drafter->take_cost();
+    sum.passes += cost.passes;
+    sum.rows += cost.rows;
+    sum.bytes += cost.bytes;
+    sum.seconds += cost.seconds;
+  }
+  return sum;
+}
+
+}  // namespace coppice::core

@@ -1,0 +1,75 @@
+// Features: for each context length 1 to 5, how likely the continuation is there (a log ratio) and how much
+// was seen. Their scales make typical values about 1, so that one learning rate suits all.
+#include "draft/ngram_drafter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/check.h"
+#include "draft/arguments.h"
+#include "draft/ranking.h"
+
+namespace coppice::core {
+namespace {
+
+constexpr int kDescribed = 5;  // context lengths with features of their own
+constexpr int kPerLength = 2;
+
+}  // namespace
+
+DrafterShape NgramDrafter::shape() const { return {kDescribed * kPerLength, 1, false}; }
+
+void NgramDrafter::contexts(const Query& query, NgramContext* out) const {
+  std::array<Token, kMaxNgramContext> last;
+  const auto n = static_cast<std::size_t>(std::min<std::int64_t>(model_->order(), query.state.index()));
+  for (std::size_t i = 0; i < n; ++i) last[n - 1 - i] = query.state.back(i);
+  model_->contexts(std::span(last).first(n), out);
+}
+
+void NgramDrafter::predict(std::span<Query> queries) {
+  for (Query& query : queries) {
+    std::array<NgramContext, kMaxNgramContext + 1> found;
+    contexts(query, found.data());
+    std::array<Token, kMostRanked> tokens;
+    std::array<float, kMostRanked> chances;
+    const int asked = ranked_for(query);
+    const int n = model_->predict(found.data(), std::span(tokens).first(static_cast<std::size_t>(asked)),
+                                  chances.data());
+    rank_candidates(query, std::span(tokens).first(static_cast<std::size_t>(n)), chances.data());
+  }
+}
+
+void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, float* out, int stride) {
+  std::array<NgramContext, kMaxNgramContext + 1> found;
+  contexts(query, found.data());
+  for (std::size_t t = 0; t < tokens.size(); ++t)
+    std::fill_n(out + t * static_cast<std::size_t>(stride), kDescribed * kPerLength, 0.0f);
+  for (int k = 1; k <= std::min(kDescribed, model_->order()) && found[k].count != 0; ++k) {
+    const auto n = static_cast<float>(found[k].count);
+    const auto distinct = static_cast<float>(found[k].distinct);
+    const float seen = std::log(n + 1) * 0.15f;
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const auto c = static_cast<float>(model_->count(found[k], tokens[t]));
+      float* x = out + t * static_cast<std::size_t>(stride) + (k - 1) * kPerLength;
+      x[0] = std::log((c + 0.05f) / (n + 0.4f * distinct + 0.1f)) * 0.3f + 0.6f;
+      x[1] = c > 0 ? seen : -0.3f;
+    }
+  }
+}
+
+Result<std::unique_ptr<Drafter>> make_ngram(const DrafterNode& node, const DraftEnvironment& environment) {
+  COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = false, .options = {}}));
+  COPPICE_TRY(auto model, KatzModel::open(node.files[0]));
+  const auto vocab = static_cast<int>(environment.vocabulary->tokens.size());
+  if (model->vocab() != vocab || model->vocabulary_hash() != vocabulary_hash(environment.vocabulary->tokens))
+    return fail(fmt::format(
+        "{}: counted with another vocabulary ({} tokens) than the model's ({} tokens); count it again with "
+        "`coppice ngram build` and this model",
+        node.files[0], model->vocab(), vocab));
+  return std::make_unique<NgramDrafter>(std::move(model));
+}
+
+}  // namespace coppice::core
