@@ -4,14 +4,19 @@
 
 #include "base/check.h"
 #include "draft/arguments.h"
+#include "draft/lookup_drafter.h"
 #include "draft/mixture.h"
 #include "draft/model_drafter.h"
+#include "draft/ngram_drafter.h"
 
 namespace coppice::core {
 
 // The table. A new drafter is a row here, a file and a test (docs/drafters.md).
 std::span<const DrafterRow> drafter_rows() {
   static const DrafterRow rows[] = {
+      {"lookup", "lookup(max=TOKENS)",
+       "what followed when the last tokens stood in this prompt or answer before", make_lookup},
+      {"ngram", "ngram(FILE.ngram)", "statistics counted beforehand by `coppice ngram build`", make_ngram},
       {"model", "model(DRAFT.gguf)", "a small model with the same vocabulary", make_model},
       {"stage", "stage(DRAFT.gguf, MIX, nodes=12, depth=8)",
        "a draft model whose own next tokens the inner mix guesses, to any depth", make_stage},
