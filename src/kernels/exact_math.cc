@@ -42,9 +42,12 @@ double log_exact(double x) {
 
 float lane_sum(const float* x, int n) {
   float lanes[16] = {};
-  for (int i = 0; i < n; ++i) lanes[i % 16] += x[i];
+  int i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int lane = 0; lane < 16; ++lane) lanes[lane] += x[i + lane];
+  for (; i < n; ++i) lanes[i % 16] += x[i];
   for (int half = 8; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
   return lanes[0];
 }
 

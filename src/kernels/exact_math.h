@@ -16,6 +16,10 @@
 //   log(1 + f) = f - h + s * (h + R), since 2 atanh(s) = f - s f + s R and s f = h - s h
 //   result = fma(k, ln2_high, f - (h - fma(s, h + R, k * ln2_low)))
 //
+// The bound of -log(-log u), f64: v = 1 - u (exact); -log u >= v, so the noise is at most -log v. With v =
+// 2^k (1 + f), 0 <= f < 1, log2(1 + f) >= f, so the bound is fma(k + f, -ln2, kBoundSlack); the slack is
+// above what all roundings, the last one to f32 included, could take away.
+//
 // silu(x) = x / (1 + exp2(-log2(e) * x))
 // gelu(x), tanh form: x / (1 + exp2(x * fma(kGelu3, x * x, kGelu1))), since (1 + tanh u) / 2 = 1 / (1 +
 // e^-2u)
@@ -43,6 +47,10 @@ constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40;
 constexpr int kLogTerms = 9;
 constexpr double kLog[kLogTerms] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9, 2.0 / 11,
                                     2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19};
+
+constexpr std::uint64_t kOneBits = 0x3FF0000000000000u;
+constexpr double kMinusLn2 = -0x1.62e42fefa39efp-1;
+constexpr double kBoundSlack = 1e-4;
 
 // Philox4x32-10 (Salmon et al., SC 2011): multipliers and key increments.
 constexpr std::uint32_t kPhiloxM0 = 0xD2511F53u, kPhiloxM1 = 0xCD9E8D57u;

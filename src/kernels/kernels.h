@@ -73,6 +73,9 @@ struct Kernels {
 
   // noise[i] = Gumbel noise of token first + i at `index` (first even, 0 <= index < 2^32).
   void (*gumbel)(const NoiseKey& key, std::int64_t index, int first, int count, double* noise);
+  // bound[i] >= that noise, by less than 0.3 where the noise is above 1: a third of the work, and it tells
+  // which few tokens are worth their exact noise.
+  void (*gumbel_bound)(const NoiseKey& key, std::int64_t index, int first, int count, float* bound);
 
   // exp2 of each value by the fixed polynomial; inputs under -64 give +0. In place allowed.
   void (*exp2)(const float* x, float* out, int n);
@@ -92,6 +95,7 @@ bool force_kernels(std::string_view name);
 float exp2_exact(float x);   // the polynomial of Kernels::exp2
 double log_exact(double x);  // natural log, x > 0 finite; our own, no libm
 double gumbel_noise(const NoiseKey& key, std::int64_t index, int token);
+float gumbel_noise_bound(const NoiseKey& key, std::int64_t index, int token);
 // Uniform in (0, 1), 52 random bits, for rejection sampling. `purpose` separates uses (1..255; 0 is the
 // draw).
 double uniform(const NoiseKey& key, std::uint64_t number, std::uint32_t purpose);

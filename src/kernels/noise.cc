@@ -2,6 +2,7 @@
 // number's high word, choice, stream | purpose << 24}, the key is the seed. One block serves two neighbouring
 // token ids, 64 bits each, of which the upper 52 are used.
 #include <bit>
+#include <cmath>
 
 #include "kernels/kernels.h"
 #include "kernels/philox.h"
@@ -21,13 +22,24 @@ std::array<std::uint32_t, 4> block(const NoiseKey& key, std::uint64_t words, std
                     key.seed);
 }
 
-}  // namespace
-
-double gumbel_noise(const NoiseKey& key, std::int64_t index, int token) {
+double token_uniform(const NoiseKey& key, std::int64_t index, int token) {
   const auto counter = static_cast<std::uint64_t>(index) << 32 | static_cast<std::uint32_t>(token) / 2;
   const auto r = block(key, counter, 0);
   const int at = token % 2 * 2;
-  return -log_exact(-log_exact(unit_open(r[at], r[at + 1])));
+  return unit_open(r[at], r[at + 1]);
+}
+
+}  // namespace
+
+double gumbel_noise(const NoiseKey& key, std::int64_t index, int token) {
+  return -log_exact(-log_exact(token_uniform(key, index, token)));
+}
+
+float gumbel_noise_bound(const NoiseKey& key, std::int64_t index, int token) {
+  const auto v = std::bit_cast<std::uint64_t>(1.0 - token_uniform(key, index, token));
+  const std::int64_t exponent = static_cast<std::int64_t>(v - kOneBits) >> 52;
+  const double f = std::bit_cast<double>(v - (static_cast<std::uint64_t>(exponent) << 52)) - 1.0;
+  return static_cast<float>(std::fma(static_cast<double>(exponent) + f, kMinusLn2, kBoundSlack));
 }
 
 double uniform(const NoiseKey& key, std::uint64_t number, std::uint32_t purpose) {

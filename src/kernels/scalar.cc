@@ -86,6 +86,10 @@ void gumbel(const NoiseKey& key, std::int64_t index, int first, int count, doubl
   for (int i = 0; i < count; ++i) noise[i] = gumbel_noise(key, index, first + i);
 }
 
+void gumbel_bound(const NoiseKey& key, std::int64_t index, int first, int count, float* bound) {
+  for (int i = 0; i < count; ++i) bound[i] = gumbel_noise_bound(key, index, first + i);
+}
+
 void exp2(const float* x, float* out, int n) {
   for (int i = 0; i < n; ++i) out[i] = exp2_exact(x[i]);
 }
@@ -113,6 +117,7 @@ const Kernels kScalarKernels = {
     .store_kv = store_kv_scalar,
     .attention = attention_scalar,
     .gumbel = gumbel,
+    .gumbel_bound = gumbel_bound,
     .exp2 = exp2,
     .argmax = argmax,
 };

@@ -202,6 +202,22 @@ TEST_P(EveryTable, GumbelNoiseEqualsThePlainFunction) {
     }
 }
 
+TEST_P(EveryTable, TheBoundOfTheNoiseEqualsThePlainFunctionAndIsAboveTheNoise) {
+  const NoiseKey key{0x123456789ABCDEF, 0, 1};
+  for (const int count : {1, 16, 17, 3001}) {
+    std::vector<float> got(static_cast<std::size_t>(count) + 1, 5.0f), expected(got);
+    table().gumbel_bound(key, 77, 4, count, got.data());
+    for (int i = 0; i < count; ++i)
+      expected[static_cast<std::size_t>(i)] = gumbel_noise_bound(key, 77, 4 + i);
+    expect_same_bits(expected, got, "bound");
+    for (int i = 0; i < count; ++i) {
+      const double noise = gumbel_noise(key, 77, 4 + i), above = got[static_cast<std::size_t>(i)] - noise;
+      ASSERT_GT(above, 0);
+      ASSERT_TRUE(noise <= 1 || above < 0.3) << i;
+    }
+  }
+}
+
 // A matrix with random bytes in every place, scales kept finite.
 PackedMatrix random_matrix(PackedKind kind, int outputs, int inputs, unsigned seed) {
   std::mt19937 random(seed);

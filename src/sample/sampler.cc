@@ -17,7 +17,7 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr int kChunk = 256;  // ids whose noise is made at once
 // No noise is greater: u <= 1 - 2^-53, so -log u >= 2^-53 and g <= 53 log 2 = 36.737 (numerics 3). The margin
 // is far above what rounding in log_exact could add.
-constexpr double kMostNoise = 36.75;
+constexpr float kMostNoise = 36.75f;
 
 bool before(const Ranked& a, const Ranked& b) {
   return a.score != b.score ? a.score > b.score : a.token < b.token;
@@ -45,10 +45,11 @@ class Podium {
   std::size_t count_ = 0;
 };
 
-// The noise of one chunk of ids; it depends on key and index only, so nodes of the same depth share it.
-class NoiseChunks {
+// Upper bounds of the noise, by chunks of ids; they depend on key and index only, so all nodes of a depth,
+// and the target and the drafts that share a scratch, share them.
+class NoiseBounds {
  public:
-  NoiseChunks(Sampler::Scratch& scratch, const NoiseKey& key, std::int64_t index) : s_(scratch) {
+  NoiseBounds(Sampler::Scratch& scratch, const NoiseKey& key, std::int64_t index) : s_(scratch) {
     if (s_.noise_index == index && s_.noise_key.seed == key.seed && s_.noise_key.choice == key.choice &&
         s_.noise_key.stream == key.stream)
       return;
@@ -56,49 +57,48 @@ class NoiseChunks {
     s_.noise_index = index;
     std::fill(s_.noise_ready.begin(), s_.noise_ready.end(), std::uint8_t{0});
   }
-  const double* chunk(int first) {
+  const float* chunk(int first) {
     std::uint8_t& ready = s_.noise_ready[first / kChunk];
     if (!ready) {
-      const int count = std::min(kChunk, static_cast<int>(s_.noise.size()) - first);
-      kernels().gumbel(s_.noise_key, s_.noise_index, first, count, &s_.noise[first]);
+      const int count = std::min(kChunk, static_cast<int>(s_.noise_bound.size()) - first);
+      kernels().gumbel_bound(s_.noise_key, s_.noise_index, first, count, &s_.noise_bound[first]);
       ready = 1;
     }
-    return &s_.noise[first];
+    return &s_.noise_bound[first];
   }
 
  private:
   Sampler::Scratch& s_;
 };
 
-// score = logit + T * g rounds monotonically, so a score is at most logit + T * kMostNoise, rounded the same
-// way: a logit for which that is below the bar can be skipped and the result does not change.
-bool hopeless(float logit, double most, double bar) { return static_cast<double>(logit) + most < bar; }
-
-bool all_hopeless(const float* logits, int count, double most, double bar) {
-  int hope = 0;
-  for (int i = 0; i < count; ++i) hope |= !hopeless(logits[i], most, bar);
-  return hope == 0;
-}
-
-void score_all(const Sampler::Scratch& s, NoiseChunks& noise, double temperature, Podium& podium) {
-  const int vocab = static_cast<int>(s.logits.size());
-  const double most = temperature * kMostNoise;
-  for (int first = 0; first < vocab; first += kChunk) {
-    const int count = std::min(kChunk, vocab - first);
-    const float* logits = &s.logits[first];
-    if (all_hopeless(logits, count, most, podium.bar())) continue;
-    const double* g = noise.chunk(first);
-    for (int at = 0; at < count; at += 16) {
-      const int end = std::min(at + 16, count);
-      const double bar = podium.bar();
-      int any = 0;
-      for (int i = at; i < end; ++i) any |= logits[i] + temperature * g[i] >= bar;
-      if (!any) continue;
-      for (int i = at; i < end; ++i)
-        if (logits[i] != kNever) podium.offer(first + i, logits[i] + temperature * g[i]);
-    }
+// The test that spares almost all tokens their exact noise. In f32: skip a token if logit + T * b < limit,
+// where b is at least its noise g and limit is bar - (|bar| + 40 T) * 2^-22. That never changes the result:
+//   the f32 sum is within (|T b| + |sum|) * 2^-23 of the true one, which is within (40 T + |sum|) * 2^-23, so
+//   sum < limit means that logit + T * g is below bar by more than what rounding bar to f32 and the exact
+//   score to f64 can change: the exact score is below the bar, and the podium would refuse it.
+class Hope {
+ public:
+  explicit Hope(float temperature) : temperature_(temperature) {}
+  void raise(double bar) {
+    const auto rounded = static_cast<float>(bar);
+    limit_ = rounded - (std::fabs(rounded) + 40 * temperature_) * 0x1p-22f;
   }
-}
+  bool operator()(float logit, float bound) const { return !(logit + temperature_ * bound < limit_); }
+  bool any(const float* logits, const float* bounds) const {  // of 16
+    int some = 0;
+    for (int i = 0; i < 16; ++i) some |= (*this)(logits[i], bounds[i]);
+    return some != 0;
+  }
+  bool any(const float* logits) const {  // of 16, with noise unknown
+    int some = 0;
+    for (int i = 0; i < 16; ++i) some |= (*this)(logits[i], kMostNoise);
+    return some != 0;
+  }
+
+ private:
+  float temperature_;
+  float limit_ = kNever;
+};
 
 }  // namespace
 
@@ -106,7 +106,7 @@ Sampler::Scratch::Scratch(int vocab)
     : logits(vocab),
       probabilities(vocab),
       order(vocab),
-      noise(vocab),
+      noise_bound(vocab),
       noise_ready((vocab + kChunk - 1) / kChunk),
       keys(vocab) {}
 
@@ -166,21 +166,35 @@ int Sampler::process(std::span<const float> logits, const PathState& state, Scra
 int Sampler::best_scores(const Survivors& survivors, std::int64_t index, Scratch& scratch,
                          std::span<Ranked> out) const {
   if (out.empty()) return 0;
-  const double temperature = options_.temperature;
+  const std::vector<float>& logits = scratch.logits;
   Podium podium(out);
-  NoiseChunks noise(scratch, key(), index);
-  if (survivors.all()) {
-    score_all(scratch, noise, temperature, podium);
+  Hope hope(options_.temperature);
+  const auto score = [&](int id) {
+    podium.offer(id, logits[id] + double{options_.temperature} * gumbel_noise(key(), index, id));
+    hope.raise(podium.bar());
+  };
+  score(survivors.top());  // the most probable one first, for a high bar
+  if (!survivors.all()) {
+    for (const int id : survivors.ids())
+      if (id != survivors.top() && hope(logits[id], kMostNoise)) score(id);
     return podium.count();
   }
-  const auto score = [&](int id, double g) { podium.offer(id, scratch.logits[id] + temperature * g); };
-  const double most = temperature * kMostNoise;
-  // Few survivors: their noise one by one, the most probable one first for a high bar. Many: by the chunk.
-  const bool few = survivors.ids().size() * 16 < scratch.logits.size();
-  if (few) score(survivors.top(), gumbel_noise(key(), index, survivors.top()));
-  for (const int id : survivors.ids()) {
-    if ((few && id == survivors.top()) || hopeless(scratch.logits[id], most, podium.bar())) continue;
-    score(id, few ? gumbel_noise(key(), index, id) : noise.chunk(id / kChunk * kChunk)[id % kChunk]);
+  NoiseBounds bounds(scratch, key(), index);
+  for (int first = 0; first < vocab_; first += kChunk) {
+    const int end = std::min(first + kChunk, vocab_);
+    const auto group = [&](int id) { return id + 16 <= end; };
+    int id = first;
+    while (group(id) && !hope.any(&logits[id])) id += 16;
+    if (id == end) continue;
+    const float* bound = bounds.chunk(first) - first;
+    for (; id < end;) {
+      if (group(id) && !hope.any(&logits[id], bound + id)) {
+        id += 16;
+        continue;
+      }
+      for (const int stop = std::min(id + 16, end); id < stop; ++id)
+        if (id != survivors.top() && logits[id] != kNever && hope(logits[id], bound[id])) score(id);
+    }
   }
   return podium.count();
 }

@@ -39,7 +39,7 @@ class Sampler {
     std::vector<float> logits;              // [vocab], processed
     std::vector<float> probabilities;       // [vocab]
     std::vector<int> order;                 // [vocab]
-    std::vector<double> noise;              // [vocab], of (noise_key, noise_index), where noise_ready says so
+    std::vector<float> noise_bound;         // [vocab], of (noise_key, noise_index), where ready
     std::vector<std::uint8_t> noise_ready;  // one a chunk of ids
     NoiseKey noise_key;
     std::int64_t noise_index = -1;

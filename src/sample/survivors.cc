@@ -81,18 +81,22 @@ void Survivors::apply(const Sampling& options) {
   if (options.typical_p < 1) keep_typical(options.typical_p);
   if (options.top_p < 1) keep_top_p(options.top_p);
   if (options.min_p > 0) keep_min_p(options.min_p);
-  if (all_ || scratch_.logits[top_] == kNever) return;
-  top_ = scratch_.order[0];
-  for (const int id : ids())
-    if (scratch_.logits[id] > scratch_.logits[top_]) top_ = id;
 }
 
-void Survivors::list_all() {
-  if (!all_) return;
+template <class Keep>
+void Survivors::keep_if(const Keep& keep) {
+  std::vector<int>& order = scratch_.order;
+  int kept = 0;
+  if (all_) {
+    const int vocab = static_cast<int>(scratch_.logits.size());
+    for (int id = 0; id < vocab; ++id)
+      if (keep(id)) order[kept++] = id;
+  } else {
+    for (const int id : ids())
+      if (keep(id)) order[kept++] = id;
+  }
   all_ = false;
-  const int vocab = static_cast<int>(scratch_.logits.size());
-  for (int id = 0; id < vocab; ++id)
-    if (scratch_.logits[id] != kNever) scratch_.order[count_++] = id;
+  count_ = kept;
 }
 
 void Survivors::weigh() {
@@ -124,14 +128,11 @@ void Survivors::keep_top_k(int k) {
   std::sort(scratch_.order.begin(), scratch_.order.begin() + count_);
 }
 
-// Ids ordered by (key, id), the shortest prefix whose weight reaches share * normaliser. Only as many bands
+// Ids ordered by (key, id), the shortest prefix whose weight reaches what is wanted. Only as many bands
 // of keys are sorted as the prefix reaches into; the last band ends nowhere. Weights are added in f64, in
 // order.
 template <class Key>
-void Survivors::keep_shortest_prefix(float share, const Key& key, std::span<const std::uint32_t> bands) {
-  weigh();
-  const double wanted = static_cast<double>(share) * normaliser();
-  list_all();
+void Survivors::keep_shortest_prefix(double wanted, const Key& key, std::span<const std::uint32_t> bands) {
   std::uint64_t* sorted = scratch_.keys.data();
   int kept = 0;
   double reached = 0;
@@ -140,7 +141,6 @@ void Survivors::keep_shortest_prefix(float share, const Key& key, std::span<cons
     const std::uint64_t to = band < bands.size() ? bands[band] : std::uint64_t{1} << 32;
     int end = kept;
     for (const int id : ids()) {
-      if (scratch_.probabilities[id] == 0) continue;  // under 2^-64 of the largest: no draw ever reaches it
       const std::uint64_t k = key(id);
       if (k >= from && k < to) sorted[end++] = k << 32 | static_cast<std::uint32_t>(id);
     }
@@ -157,36 +157,41 @@ void Survivors::keep_shortest_prefix(float share, const Key& key, std::span<cons
 // Locally typical sampling (arXiv:2202.00666): tokens whose information is nearest to the entropy first. In
 // bits a token has -x + log2(normaliser) and the entropy is the weighted mean of that; the logarithm cancels.
 void Survivors::keep_typical(float share) {
+  const std::vector<float>& weights = scratch_.probabilities;
   const float total = normaliser();
-  list_all();
+  keep_if([&](int id) { return weights[id] > 0; });  // under 2^-64 of the largest: no draw ever reaches it
   std::array<float, 16> lanes{};
-  for (const int id : ids())
-    if (const float weight = scratch_.probabilities[id]; weight > 0) lanes[id % 16] += weight * -exponent(id);
+  for (const int id : ids()) lanes[id % 16] += weights[id] * -exponent(id);
   const float mean = lane_tree(lanes) / total;
   const auto distance = [&](int id) { return ascending(std::fabs(-exponent(id) - mean)); };
   const std::uint32_t bands[] = {ascending(0.5f), ascending(1), ascending(2), ascending(4), ascending(8)};
-  keep_shortest_prefix(share, distance, bands);
+  keep_shortest_prefix(double{share} * total, distance, bands);
+  top_ = scratch_.order[0];  // the only filter that can drop the most probable token
+  for (const int id : ids())
+    if (scratch_.logits[id] > scratch_.logits[top_]) top_ = id;
 }
 
 void Survivors::keep_top_p(float share) {
+  const std::vector<float>& weights = scratch_.probabilities;
+  const auto vocab = static_cast<double>(weights.size());
+  const double total = normaliser();
+  // All tokens under `least` together weigh less than what top-p leaves out, so the prefix ends before them;
+  // the last term is above what rounding can do to the normaliser, an f32 sum of vocab / 16 terms a lane.
+  const double least = total / vocab * (1 - double{share} - vocab * 0x1p-27);
+  keep_if([&](int id) { return weights[id] > 0 && weights[id] >= least; });
   const auto value = [&](int id) { return ~ascending(scratch_.logits[id]); };
   std::array<std::uint32_t, 8> bands;
   for (std::size_t i = 0; i < bands.size();
        ++i)  // 2, 4, 6 ... bits below the largest; where they lie is free
     bands[i] = ~ascending(max_ - static_cast<float>(2 * i + 2) / bits_per_logit_);
-  keep_shortest_prefix(share, value, bands);
+  keep_shortest_prefix(share * total, value, bands);
 }
 
 void Survivors::keep_min_p(float share) {
   weigh();
-  list_all();
-  float most = 0;
-  for (const int id : ids()) most = std::max(most, scratch_.probabilities[id]);
-  const float least = share * most;
-  int kept = 0;
-  for (int i = 0; i < count_; ++i)
-    if (const int id = scratch_.order[i]; scratch_.probabilities[id] >= least) scratch_.order[kept++] = id;
-  count_ = kept;
+  const std::vector<float>& weights = scratch_.probabilities;
+  const float least = share * weights[top_];  // the most probable survivor has the largest weight
+  keep_if([&](int id) { return weights[id] > 0 && weights[id] >= least; });
 }
 
 }  // namespace coppice::core

@@ -2,9 +2,10 @@
 //
 // Order: top-k, typical-p, top-p, min-p. The weight of a token is 2^x with x = (logit - max) * (log2(e) / T)
 // in f32, one rounding an operation, where max is the largest processed logit before any filter; so 2^0 = 1
-// is the largest weight. Every filter sees the distribution left by the one before: its normaliser is the f32
-// sum of the survivors' weights in 16 lanes, lane = id mod 16, ids ascending, lanes added by the tree +8, +4,
-// +2, +1 (numerics 1). Ties always go to the lowest id.
+// is the largest weight. A weight of 0 (x under -64) is below what noise could ever lift: typical-p, top-p
+// and min-p drop it. Every filter sees the distribution left by the one before: its normaliser is the f32 sum
+// of the survivors' weights in 16 lanes, lane = id mod 16, ids ascending, lanes added by the tree +8, +4, +2,
+// +1 (numerics 1). Ties always go to the lowest id.
 #pragma once
 
 #include <coppice/sampling.h>
@@ -16,8 +17,7 @@
 
 namespace coppice::core {
 
-// Ascending keys are descending values, then ascending ids; what is left of a value are its bits, and -0 ties
-// with +0.
+// Ascending keys are descending values, then ascending ids. -0 ties with +0.
 std::uint64_t rank_key(float value, int id);
 inline int key_id(std::uint64_t key) { return static_cast<int>(key & 0xffffffffu); }
 
@@ -40,14 +40,15 @@ class Survivors {
 
  private:
   float exponent(int id) const;  // x above
-  void list_all();
+  template <class Keep>
+  void keep_if(const Keep& keep);
   void weigh();
   void keep_top_k(int k);
   void keep_typical(float share);
   void keep_top_p(float share);
   void keep_min_p(float share);
   template <class Key>
-  void keep_shortest_prefix(float share, const Key& key, std::span<const std::uint32_t> bands);
+  void keep_shortest_prefix(double wanted, const Key& key, std::span<const std::uint32_t> bands);
 
   Sampler::Scratch& scratch_;
   int top_;
