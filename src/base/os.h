@@ -54,13 +54,14 @@ using Append = std::function<Status(std::span<const std::byte>)>;
 Status write_file(const std::string& path, const std::function<Status(const Append&)>& write);
 Result<std::string> read_file(const std::string& path);
 
-int usable_cores();                // affinity and cgroup limits respected, at least 1
-std::uint64_t memory_total();      // bytes; the smaller of the machine's and the cgroup's
-std::uint64_t memory_available();  // bytes
-std::string cache_directory();     // $COPPICE_CACHE, else $XDG_CACHE_HOME/coppice, else ~/.cache/coppice
-std::string home_directory();      // empty when there is none
-bool is_terminal(int descriptor);  // 0 stdin, 1 stdout, 2 stderr
-double seconds();                  // monotonic clock
+int usable_cores();                    // affinity and cgroup limits respected, at least 1
+std::uint64_t memory_total();          // bytes; the smaller of the machine's and the cgroup's
+std::uint64_t memory_available();      // bytes
+std::string cache_directory();         // $COPPICE_CACHE, else $XDG_CACHE_HOME/coppice, else ~/.cache/coppice
+std::string home_directory();          // empty when there is none
+bool is_terminal(int descriptor);      // 0 stdin, 1 stdout, 2 stderr
+int terminal_columns(int descriptor);  // of the terminal there; 80 where it does not say
+double seconds();                      // monotonic clock
 
 // Saves the floating point control word, sets the IEEE default, restores on leaving.
 class DefaultFloatScope {

@@ -2,6 +2,7 @@
 // cpu_features.cc.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -237,6 +238,11 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
+
+int terminal_columns(int descriptor) {
+  winsize size{};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
 
 double seconds() {
   timespec now{};
