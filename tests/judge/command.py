@@ -1,9 +1,9 @@
 """How the judge calls the coppice command: the only file here that knows its options."""
 
 import argparse
-import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -37,17 +37,14 @@ def call(*arguments):
     return run.stdout
 
 
-def write_ids(folder, tokens):
-    path = pathlib.Path(folder) / "ids.txt"
-    path.write_text(" ".join(str(int(token)) for token in tokens))
-    return path
+def listed(tokens):
+    return ",".join(str(int(token)) for token in tokens)
 
 
-def logits(coppice, model, tokens, folder, *more, cache="f32"):
+def logits(coppice, model, tokens, folder, cache="f32"):
     """[tokens, vocab] float32"""
     out = pathlib.Path(folder) / "logits.npy"
-    call(coppice, "eval", "logits", "--model", model, "--ids-file", write_ids(folder, tokens), "--cache", cache,
-         "--out", out, *more)
+    call(coppice, "eval", "logits", "--model", model, "--ids", listed(tokens), "--cache", cache, "--output", out)
     result = np.load(out)
     out.unlink()
     return result
@@ -56,12 +53,14 @@ def logits(coppice, model, tokens, folder, *more, cache="f32"):
 def layers(coppice, model, tokens, folder):
     """Writes NNN_<tensor>.{in,codes,scales,out}.npy to a new folder and returns it."""
     out = pathlib.Path(folder) / "layers"
-    call(coppice, "eval", "layers", "--model", model, "--ids-file", write_ids(folder, tokens), "--out", out)
+    call(coppice, "eval", "layers", "--model", model, "--ids", listed(tokens), "--output", out)
     return out
 
 
 def perplexity(coppice, model, text_file, context):
     """-> (perplexity, tokens scored), over text cut into windows as llama.cpp's perplexity tool does"""
-    out = call(coppice, "eval", "ppl", "--model", model, "--file", text_file, "--context", context, "--json")
-    answer = json.loads(out)
-    return answer["perplexity"], answer["tokens"]
+    out = call(coppice, "eval", "ppl", "--model", model, "--file", text_file, "--context", context)
+    answer = re.search(r"perplexity ([0-9.]+) \+/- [0-9.]+ over (\d+) tokens", out)
+    if not answer:
+        sys.exit(f"`coppice eval ppl` printed no perplexity: {out[-500:]}")
+    return float(answer.group(1)), int(answer.group(2))
