@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,13 +14,6 @@
 #include "model/random_model.h"
 
 namespace coppice::core::testing {
-
-// A model and the bytes it was read from.
-struct TestModel {
-  std::vector<std::byte> bytes;
-  std::shared_ptr<const gguf::File> file;
-  std::shared_ptr<const Model> model;
-};
 
 inline Result<std::shared_ptr<const Model>> load_bytes(std::span<const std::byte> bytes, ThreadPool& pool) {
   auto file = gguf::File::parse(bytes, "test.gguf");
@@ -42,35 +36,92 @@ inline std::unique_ptr<Context> make_context(std::shared_ptr<const Model> model,
   return std::move(*context);
 }
 
+inline void expect_ok(const Status& status) { EXPECT_TRUE(status) << (status ? "" : status.error().message); }
+
+// The error's message; a test failure when there is none.
+template <class T>
+std::string message(const Result<T>& result) {
+  EXPECT_FALSE(result.has_value());
+  return result ? "" : result.error().message;
+}
+
 inline std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-// Logits after each of `tokens`, committed to a new sequence in chunks of `chunk`.
-inline std::vector<std::vector<float>> run_chain(Context& context, int sequence,
-                                                 std::span<const Token> tokens, int chunk) {
+// Logits of the last pass, by row.
+inline std::vector<std::vector<float>> all_logits(const Context& context, std::size_t rows) {
   std::vector<std::vector<float>> logits;
-  const int start = context.cache().length(sequence);
-  EXPECT_TRUE(context.cache().reserve(sequence, start + static_cast<int>(tokens.size())).has_value());
-  for (std::size_t first = 0; first < tokens.size(); first += chunk) {
+  for (std::size_t i = 0; i < rows; ++i) logits.push_back(copy(context.logits(static_cast<int>(i))));
+  return logits;
+}
+
+// Commits `tokens` to the sequence in passes of `chunk` rows. Logits after each of them.
+inline std::vector<std::vector<float>> run_chain(Context& context, int sequence,
+                                                 std::span<const Token> tokens, int chunk = 16) {
+  std::vector<std::vector<float>> logits;
+  const int start = context.cache().length(sequence), count = static_cast<int>(tokens.size());
+  expect_ok(context.cache().reserve(sequence, start + count));
+  for (int first = 0; first < count; first += chunk) {
     std::vector<Row> rows;
-    for (std::size_t i = first; i < std::min(tokens.size(), first + chunk); ++i)
-      rows.push_back({.sequence = sequence,
-                      .token = tokens[i],
-                      .position = start + static_cast<int>(i),
-                      .wants = kLogits | kHidden});
-    const Status status = context.forward(rows);
-    EXPECT_TRUE(status.has_value()) << (status ? "" : status.error().message);
-    for (std::size_t i = 0; i < rows.size(); ++i) logits.push_back(copy(context.logits(static_cast<int>(i))));
+    for (int i = first; i < std::min(count, first + chunk); ++i) {
+      Row row;
+      row.sequence = sequence;
+      row.token = tokens[i];
+      row.position = start + i;
+      row.wants = kLogits | kHidden;
+      rows.push_back(row);
+    }
+    expect_ok(context.forward(rows));
+    for (auto& row : all_logits(context, rows.size())) logits.push_back(std::move(row));
   }
   return logits;
 }
 
-inline std::vector<Token> some_tokens(int count, int vocab, unsigned seed = 7) {
-  std::vector<Token> tokens;
-  for (int i = 0; i < count; ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    tokens.push_back(static_cast<Token>((seed >> 8) % static_cast<unsigned>(vocab)));
+// A small linear generator: the same numbers everywhere.
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : state_(seed * 2654435761u + 1) {}
+  int below(int n) {
+    state_ = state_ * 1664525u + 1013904223u;
+    return static_cast<int>((state_ >> 8) % static_cast<unsigned>(n));
   }
+
+ private:
+  unsigned state_;
+};
+
+inline std::vector<Token> some_tokens(int count, int vocab, unsigned seed = 7) {
+  Dice dice(seed);
+  std::vector<Token> tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(dice.below(vocab));
   return tokens;
+}
+
+// The shapes that differ in kind: both architectures, every format, every cache type, tied and not.
+struct Kind {
+  const char* name;
+  RandomModelOptions model;
+  CacheType cache;
+};
+
+inline std::vector<Kind> kinds() {
+  RandomModelOptions llama;
+  llama.formats = {"Q4_1", "Q8_0", "Q4_0"};
+  RandomModelOptions floats;
+  floats.formats = {"F32", "F16", "BF16"};
+  floats.embedding_format = "F16";
+  floats.tied_head = false;
+  RandomModelOptions gpt2;
+  gpt2.architecture = "gpt2";
+  gpt2.kv_heads = 4;
+  gpt2.vocab = 301;  // not a multiple of 16
+  RandomModelOptions wide_heads;
+  wide_heads.head_dim = 32;
+  wide_heads.kv_heads = 1;
+  wide_heads.layers = 1;
+  return {{"llama", llama, CacheType::f16},
+          {"floats", floats, CacheType::f32},
+          {"gpt2", gpt2, CacheType::f16},
+          {"wide_heads", wide_heads, CacheType::q8_0}};
 }
 
 }  // namespace coppice::core::testing
