@@ -26,10 +26,10 @@ class ModelKinds : public ::testing::TestWithParam<Kind> {
     options_.kv.slots = 48;
   }
   int vocab() const { return model_->config().vocab; }
-  // Logits after the last of `tokens`, computed token by token in a context of its own.
+  // Logits after the last of `tokens`, computed in a context of its own.
   std::vector<float> alone(std::span<const Token> tokens) {
     auto context = make_context(model_, pool_, options_);
-    return run_chain(*context, *context->cache().open(), tokens, 1).back();
+    return run_chain(*context, *context->cache().open(), tokens, 8).back();
   }
 
   ThreadPool pool_;
@@ -87,7 +87,7 @@ TEST_P(ModelKinds, EveryNodeOfARandomTreeSaysWhatItsPathAloneWouldSay) {
     const auto prompt = some_tokens(length, vocab(), 11);
     run_chain(*context, other, some_tokens(9, vocab(), 12));
     run_chain(*context, sequence, prompt);
-    RandomTree tree = random_tree(sequence, length, 24, vocab(), context->cache().slots(), dice);
+    RandomTree tree = random_tree(sequence, length, 16, vocab(), context->cache().slots(), dice);
     for (std::size_t done = 0; done < tree.rows.size();) {
       const std::size_t count = std::min<std::size_t>(1 + dice.below(12), tree.rows.size() - done);
       std::vector<Row> rows(tree.rows.begin() + done, tree.rows.begin() + done + count);
