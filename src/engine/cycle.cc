@@ -179,6 +179,7 @@ Result<Draw> Engine::draw(Active& request, int node) {
   const std::span<const Token> all = request.tokens;
   PathState state{all.first(all.size() - depth), all.last(depth)};
   std::span<const float> logits = context_->logits(request.first_row + node);
+  if (setup_.on_logits) setup_.on_logits(request.id, state.index(), logits);
   if (!request.rejection) return request.sampler.draw(logits, state, scratch_);
   COPPICE_TRY_STATUS(request.sampler.distribution(logits, state, scratch_));
   Token children[kMaxTreeNodes];

@@ -5,6 +5,7 @@
 #include <coppice/request.h>
 #include <coppice/speculation.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -29,6 +30,8 @@ struct EngineSetup {
   int chunk = 128;
   CacheType cache = CacheType::f16;
   Speculation speculation;
+  // Sees the logits of every draw (tests of the laws); usually empty. index: of the token to be drawn.
+  std::function<void(std::uint64_t request, std::int64_t index, std::span<const float> logits)> on_logits;
 };
 
 class Engine {

@@ -87,7 +87,7 @@ TEST(Merges, AWordOfAMillionSymbolsIsNotQuadratic) {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Token> out = apply(merges, std::vector<Token>(1u << 20, 0));
   EXPECT_EQ(out, std::vector<Token>{20});
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 }  // namespace

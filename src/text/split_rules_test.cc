@@ -73,14 +73,14 @@ TEST(SplitRules, MillionsOfOneCharacterTakeLinearTime) {
   const auto begin = std::chrono::steady_clock::now();
   for (const char* piece : {" ", "a", "1", "!", "\n", "'", "\xFF", "\xE4\xB8", "é", " a"}) {
     std::string text;
-    while (text.size() < 1'000'000) text += piece;
+    while (text.size() < 2'000'000) text += piece;
     for (const SplitRule& rule : split_rules()) {
       std::size_t at = 0;
       while (at < text.size()) at = rule.word_end(text, at);
       EXPECT_EQ(at, text.size());
     }
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 }  // namespace

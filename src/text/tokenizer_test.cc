@@ -159,7 +159,7 @@ TEST(Tokenizer, AWordOfAMegabyteIsNotQuadratic) {
   std::string text;
   while (text.size() < (1u << 20)) text += "hellolleh";
   EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(SameVocabulary, EqualOnesPassAndTheErrorSaysWhereTheyDiffer) {

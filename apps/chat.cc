@@ -1,0 +1,303 @@
+// coppice chat: a conversation in the terminal.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "answer.h"
+#include "command.h"
+#include "options.h"
+#include "terminal.h"
+
+namespace coppice::app {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kHelp =
+    "/help            this list\n"
+    "/new             forget the conversation\n"
+    "/undo            take back the last question and its answer\n"
+    "/again           answer the last question again with the next seed\n"
+    "/system TEXT     set the system message and start anew\n"
+    "/set NAME VALUE  temperature, top-k, top-p, min-p, seed, max-tokens\n"
+    "/stats           what happened so far\n"
+    "/save FILE       write the conversation\n"
+    "/load FILE       go on with a saved one\n"
+    "/quit            leave (Ctrl-D too); Ctrl-C stops an answer\n";
+
+struct Flags {
+  ModelFlags model;
+  SamplingFlags sampling;
+  SpeculationFlags speculation;
+  EngineFlags engine;
+  ShowFlags show;
+  std::string system, load;
+  bool quiet = false;
+};
+
+class Chat {
+ public:
+  Chat(const Flags& flags, Model model, ChatTemplate chat, Engine engine, Sampling sampling)
+      : flags_(flags),
+        model_(std::move(model)),
+        template_(std::move(chat)),
+        engine_(std::move(engine)),
+        sampling_(std::move(sampling)) {
+    restart(flags_.system);
+  }
+
+  Status load(const std::string& path);
+  Result<int> run();
+
+ private:
+  void restart(const std::string& system);
+  bool command(const std::string& line);  // false: leave
+  Status set(const std::string& rest);
+  Status save(const std::string& path) const;
+  void again();
+  bool undo();
+  Status ask(const std::string& text);
+  Status answer();
+
+  Flags flags_;
+  Model model_;
+  ChatTemplate template_;
+  Engine engine_;
+  Sampling sampling_;
+  std::vector<ChatMessage> messages_;
+  Stats total_;
+};
+
+void Chat::restart(const std::string& system) {
+  messages_.clear();
+  if (!system.empty()) messages_.push_back({"system", system});
+}
+
+Result<int> Chat::run() {
+  catch_interrupts();
+  if (stdin_is_terminal()) {
+    fmt::print("{} ({} layers, {:.0f} M parameters), drafters: {}. /help lists commands.\n",
+               model_.info().name, model_.info().layers, static_cast<double>(model_.info().parameters) / 1e6,
+               engine_.options().speculation.drafters);
+  }
+  std::string line;
+  while (true) {
+    if (stdin_is_terminal()) {
+      fmt::print("\n> ");
+      std::fflush(stdout);
+    }
+    forget_interrupt();
+    if (!std::getline(std::cin, line)) {
+      if (!interrupted()) break;  // end of input
+      std::cin.clear();           // Ctrl-C at the prompt: an empty line
+      std::clearerr(stdin);
+      continue;
+    }
+    if (line.empty()) continue;
+    if (line[0] == '/') {
+      if (!command(line)) break;
+      continue;
+    }
+    Status asked = ask(line);
+    if (!asked) fmt::print(stderr, "coppice: {}\n", asked.error().message);
+  }
+  return kOk;
+}
+
+bool Chat::command(const std::string& line) {
+  const auto space = line.find(' ');
+  const std::string name = line.substr(1, space == std::string::npos ? std::string::npos : space - 1);
+  const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
+  Status done;
+  if (name == "quit" || name == "exit") return false;
+  if (name == "help") {
+    fmt::print("{}", kHelp);
+  } else if (name == "new") {
+    restart(flags_.system);
+  } else if (name == "undo") {
+    if (!undo()) done = fail("there is nothing to take back");
+  } else if (name == "again") {
+    again();
+  } else if (name == "system") {
+    restart(rest);
+  } else if (name == "set") {
+    done = set(rest);
+  } else if (name == "stats") {
+    fmt::print("{}\n", summary(total_));
+  } else if (name == "save") {
+    done = save(rest);
+  } else if (name == "load") {
+    done = load(rest);
+  } else {
+    done = fail(fmt::format("there is no command /{}; /help lists them", name));
+  }
+  if (!done) fmt::print(stderr, "coppice: {}\n", done.error().message);
+  return true;
+}
+
+bool Chat::undo() {
+  if (messages_.empty() || messages_.back().role == "system") return false;
+  while (!messages_.empty() && messages_.back().role != "user") messages_.pop_back();
+  if (!messages_.empty()) messages_.pop_back();
+  return true;
+}
+
+void Chat::again() {
+  while (!messages_.empty() && messages_.back().role == "assistant") messages_.pop_back();
+  if (messages_.empty() || messages_.back().role != "user") {
+    fmt::print(stderr, "coppice: there is no question to answer again\n");
+    return;
+  }
+  ++sampling_.seed;
+  Status answered = answer();
+  if (!answered) fmt::print(stderr, "coppice: {}\n", answered.error().message);
+}
+
+Status Chat::set(const std::string& rest) {
+  const auto space = rest.find(' ');
+  const std::string name = rest.substr(0, space);
+  const std::string text = space == std::string::npos ? "" : rest.substr(space + 1);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != 0)
+    return fail("/set wants a name and a number, for example /set temperature 0.7");
+  Sampling changed = sampling_;
+  if (name == "temperature") {
+    changed.temperature = static_cast<float>(value);
+  } else if (name == "top-k") {
+    changed.top_k = static_cast<int>(value);
+  } else if (name == "top-p") {
+    changed.top_p = static_cast<float>(value);
+  } else if (name == "min-p") {
+    changed.min_p = static_cast<float>(value);
+  } else if (name == "seed") {
+    changed.seed = static_cast<std::uint64_t>(value);
+  } else if (name == "max-tokens") {
+    changed.max_tokens = static_cast<int>(value);
+  } else {
+    return fail(fmt::format("/set {}: there is temperature, top-k, top-p, min-p, seed and max-tokens", name));
+  }
+  Status valid = changed.validate(model_.info().vocab);
+  if (valid) sampling_ = changed;
+  return valid;
+}
+
+Status Chat::save(const std::string& path) const {
+  if (path.empty()) return fail("/save wants a file name");
+  ordered_json messages = ordered_json::array();
+  for (const ChatMessage& m : messages_) messages.push_back({{"role", m.role}, {"content", m.content}});
+  const ordered_json out = {{"coppice_chat", 1}, {"model", model_.info().name}, {"messages", messages}};
+  const std::string aside = path + ".part";  // written aside, then renamed: never half a file
+  {
+    std::ofstream file(aside, std::ios::binary);
+    file << out.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+    if (!file.flush()) return fail(fmt::format("cannot write {}", path));
+  }
+  if (std::rename(aside.c_str(), path.c_str()) != 0) {
+    std::remove(aside.c_str());
+    return fail(fmt::format("cannot write {}", path));
+  }
+  return {};
+}
+
+Status Chat::load(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  const ordered_json in = ordered_json::parse(*text, nullptr, false);
+  if (!in.is_object() || !in.contains("messages") || !in["messages"].is_array()) {
+    return fail(fmt::format("{} is no saved conversation: an object with \"messages\" is wanted", path));
+  }
+  std::vector<ChatMessage> messages;
+  for (const auto& entry : in["messages"]) {
+    if (!entry.is_object() || !entry.contains("role") || !entry["role"].is_string() ||
+        !entry.contains("content") || !entry["content"].is_string()) {
+      return fail(fmt::format("{}: message {} has no role and content", path, messages.size()));
+    }
+    messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
+  }
+  messages_ = std::move(messages);
+  for (const ChatMessage& m : messages_) {
+    if (m.role != "system") fmt::print("{}{}\n", m.role == "user" ? "> " : "", m.content);
+  }
+  return {};
+}
+
+Status Chat::ask(const std::string& text) {
+  messages_.push_back({"user", text});
+  Status answered = answer();
+  if (!answered) messages_.pop_back();
+  return answered;
+}
+
+Status Chat::answer() {
+  auto prompt = template_.tokens(messages_);
+  if (!prompt) return tl::unexpected(prompt.error());
+  Request request;
+  request.prompt = std::move(*prompt);
+  request.sampling = sampling_;
+  request.trace = flags_.show.show_tree;
+  request.show_special = flags_.show.show_special;
+  AnswerPrinter printer(flags_.show, model_.tokenizer(), engine_.sources());
+  request.on_event = [&](const Event& event) { return printer.show(event); };
+  auto generation = engine_.generate(request);
+  if (!generation) return tl::unexpected(generation.error());
+  printer.finish();
+  fmt::print("\n");
+  if (generation->stop == StopReason::failed) return fail(generation->error);
+  if (generation->stop == StopReason::context_full) {
+    fmt::print(stderr, "[stopped: the context of {} tokens is full; /new starts anew, -c makes it larger]\n",
+               engine_.options().context);
+  } else if (generation->stop == StopReason::max_tokens) {
+    fmt::print(stderr, "[stopped after {} tokens; /set max-tokens allows more]\n", generation->tokens.size());
+  } else if (generation->stop == StopReason::cancelled) {
+    fmt::print(stderr, "[stopped]\n");
+  }
+  if (!flags_.quiet) fmt::print(stderr, "[{}]\n", summary(generation->stats));
+  total_.add(generation->stats);
+  messages_.push_back({"assistant", generation->text});
+  return {};
+}
+
+Result<int> run(const Flags& flags) {
+  auto model = flags.model.load();
+  if (!model) return tl::unexpected(model.error());
+  auto chat = model->chat_template();
+  if (!chat) return tl::unexpected(chat.error());
+  auto options = flags.engine.resolve(flags.speculation.resolve());
+  if (!options) return tl::unexpected(options.error());
+  auto engine = Engine::make(*model, *options);
+  if (!engine) return tl::unexpected(engine.error());
+  auto sampling = flags.sampling.resolve();
+  if (!sampling) return tl::unexpected(sampling.error());
+  Status valid = sampling->validate(model->info().vocab);
+  if (!valid) return tl::unexpected(valid.error());
+  Chat session(flags, *model, std::move(*chat), std::move(*engine), std::move(*sampling));
+  if (!flags.load.empty()) {
+    Status loaded = session.load(flags.load);
+    if (!loaded) return tl::unexpected(loaded.error());
+  }
+  return session.run();
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app, const Choose& choose) {
+  auto flags = std::make_shared<Flags>();
+  flags->sampling.sampling.max_tokens = 1024;
+  CLI::App* command = app.add_subcommand("chat", "a conversation in the terminal");
+  flags->model.add(*command);
+  command->add_option("--system", flags->system, "system message");
+  command->add_option("--load", flags->load, "go on with a saved conversation");
+  command->add_flag("-q,--quiet", flags->quiet, "no summary lines");
+  flags->show.add(*command);
+  flags->engine.add(*command);
+  flags->sampling.add(*command);
+  flags->speculation.add(*command);
+  command->callback([flags, choose] { choose([flags] { return run(*flags); }); });
+}
+
+}  // namespace coppice::app

@@ -1,0 +1,191 @@
+#include "options.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "terminal.h"
+
+namespace coppice::app {
+
+void ModelFlags::add(CLI::App& app) {
+  app.add_option("-m,--model", path,
+                 "GGUF file (default: $COPPICE_MODEL, else the first in coppice's cache)");
+  app.add_option("-t,--threads", threads, "threads (default: all this process may use)");
+  app.add_option("--isa", isa, "instruction set: scalar, avx2, avx512vnni (default: the best there is)");
+}
+
+Result<std::string> ModelFlags::resolve() const {
+  if (!path.empty()) return path;
+  if (const char* named = std::getenv("COPPICE_MODEL"); named != nullptr && *named != 0)
+    return std::string(named);
+  for (const FoundModel& found : find_models()) {
+    if (found.architecture.empty()) continue;
+    if (stderr_is_terminal()) fmt::print(stderr, "using {}\n", found.path);
+    return found.path;
+  }
+  return fail("no model given: name a GGUF file with -m (coppice models lists those on this machine)");
+}
+
+Result<Model> ModelFlags::load() const {
+  auto file = resolve();
+  if (!file) return tl::unexpected(file.error());
+  ModelOptions options;
+  options.threads = threads;
+  options.isa = isa;
+  options.progress = [](double fraction) { show_progress("loading", fraction); };
+  auto model = Model::load(*file, options);
+  clear_progress();
+  return model;
+}
+
+void SamplingFlags::add(CLI::App& app) {
+  const char* group = "Sampling";
+  auto option = [&](const char* name, auto& value, const char* help) {
+    app.add_option(name, value, help)->group(group)->capture_default_str();
+  };
+  option("--temperature,--temp", sampling.temperature, "0: greedy");
+  option("--top-k", sampling.top_k, "only the k most likely; 0: off");
+  option("--top-p", sampling.top_p, "only the most likely up to this mass; 1: off");
+  option("--min-p", sampling.min_p, "only those at least this share of the most likely; 0: off");
+  option("--typical-p", sampling.typical_p, "locally typical sampling; 1: off");
+  option("--repetition-penalty", sampling.repetition_penalty, "1: off");
+  option("--presence-penalty", sampling.presence_penalty, "0: off");
+  option("--frequency-penalty", sampling.frequency_penalty, "0: off");
+  option("--penalty-window", sampling.penalty_window, "last tokens that the penalties see; -1: all");
+  app.add_option("--logit-bias", bias, "TOKEN=VALUE, repeatable: added to the logit")->group(group);
+  app.add_option("--ban", sampling.banned, "token ids that are never drawn")->group(group);
+  app.add_flag("--ignore-eos", sampling.ignore_eos, "never draw an end-of-text token")->group(group);
+  app.add_option("--stop", sampling.stop, "the answer ends before this text; repeatable")->group(group);
+  option("--seed", sampling.seed, "the same seed gives the same text");
+  option("--stream", sampling.stream, "tells requests of one seed apart");
+  option("-n,--max-tokens", sampling.max_tokens, "of the answer");
+  option("--logprobs", sampling.logprobs, "log-probabilities of the drawn and the n best tokens; -1: off");
+  app.add_option("--acceptance", acceptance,
+                 "keyed: the same text as without speculation; rejection: the classic rule")
+      ->group(group)
+      ->capture_default_str();
+}
+
+Result<Sampling> SamplingFlags::resolve() const {
+  Sampling out = sampling;
+  for (const std::string& entry : bias) {
+    const auto equals = entry.find('=');
+    char* end = nullptr;
+    const std::string token = entry.substr(0, equals),
+                      value = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const long id = std::strtol(token.c_str(), &end, 10);
+    const bool number = !token.empty() && *end == 0;
+    const float amount = std::strtof(value.c_str(), &end);
+    if (!number || value.empty() || *end != 0) {
+      return fail(fmt::format("--logit-bias {}: TOKEN=VALUE is wanted, two numbers", entry));
+    }
+    out.logit_bias.emplace_back(static_cast<Token>(id), amount);
+  }
+  if (acceptance == "rejection") {
+    out.acceptance = Acceptance::rejection;
+  } else if (acceptance != "keyed") {
+    return fail(fmt::format("--acceptance {}: there is keyed and rejection", acceptance));
+  }
+  return out;
+}
+
+void SpeculationFlags::add(CLI::App& app) {
+  const char* group = "Speculation (never changes the text)";
+  std::string help = "drafter expression, \"none\" or a mix of:";
+  for (const DrafterHelp& row : drafter_help()) help += fmt::format("\n{}: {}", row.usage, row.summary);
+  app.add_option("-d,--drafters", speculation.drafters, help)->group(group)->capture_default_str();
+  app.add_option("--prior", speculation.prior, "mixer prior made for this mix")->group(group);
+  app.add_option("--nodes", speculation.nodes, "guesses a pass, at most")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--depth", speculation.depth, "how far ahead a guess may reach")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--price", speculation.price, "the least chance worth a row")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--policy", speculation.policy, "how much to draft")->group(group)->capture_default_str();
+  app.add_flag("--plain", plain, "no speculation")->group(group);
+}
+
+Speculation SpeculationFlags::resolve() const {
+  Speculation out = speculation;
+  if (plain) out.drafters = "none";
+  return out;
+}
+
+void EngineFlags::add(CLI::App& app) {
+  app.add_option("-c,--context", context, "tokens of prompt and answer (default: the model's, up to 4096)");
+  app.add_option("--cache", cache, "KV cache: f32, f16, q8_0")->capture_default_str();
+  app.add_option("--chunk", chunk, "prompt tokens a pass")->capture_default_str();
+}
+
+Result<EngineOptions> EngineFlags::resolve(const Speculation& speculation) const {
+  EngineOptions out;
+  out.context = context;
+  out.chunk = chunk;
+  out.speculation = speculation;
+  if (cache == "f32") {
+    out.cache = KvType::f32;
+  } else if (cache == "f16") {
+    out.cache = KvType::f16;
+  } else if (cache == "q8_0") {
+    out.cache = KvType::q8_0;
+  } else {
+    return fail(fmt::format("--cache {}: there is f32, f16 and q8_0", cache));
+  }
+  return out;
+}
+
+std::string summary(const Stats& stats) {
+  std::string out = fmt::format(
+      "{} tokens, {:.1f} tok/s, {} passes, {:.2f} tokens a pass, mean accepted {:.2f}", stats.tokens,
+      stats.tokens_per_second(), stats.cycles, stats.tokens_per_pass(), stats.mean_accepted());
+  std::string sources;
+  for (const SourceStats& source : stats.sources) {
+    if (source.proposed == 0) continue;
+    sources += fmt::format(
+        "{}{} {:.0f}% of {}", sources.empty() ? "" : ", ", source.name,
+        100.0 * static_cast<double>(source.accepted) / static_cast<double>(source.proposed), source.proposed);
+  }
+  if (!sources.empty()) out += " (" + sources + ")";
+  return out;
+}
+
+std::string stats_json(const Stats& stats, int indent) {
+  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
+  for (const SourceStats& s : stats.sources) {
+    sources.push_back({{"name", s.name}, {"proposed", s.proposed}, {"accepted", s.accepted}});
+  }
+  std::size_t depths = Stats::kDepths;
+  while (depths > 0 && stats.reached_at_depth[depths - 1] == 0) --depths;
+  const auto upto = [&](const auto& values) {
+    return std::vector<std::uint64_t>(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(depths));
+  };
+  nlohmann::ordered_json out = {{"prompt_tokens", stats.prompt_tokens},
+                                {"reused_tokens", stats.reused_tokens},
+                                {"tokens", stats.tokens},
+                                {"cycles", stats.cycles},
+                                {"tokens_per_pass", stats.tokens_per_pass()},
+                                {"mean_accepted", stats.mean_accepted()},
+                                {"guesses", stats.guesses},
+                                {"accepted", stats.accepted},
+                                {"target_passes", stats.target_passes},
+                                {"draft_passes", stats.draft_passes},
+                                {"target_bytes", stats.target_bytes},
+                                {"draft_bytes", stats.draft_bytes},
+                                {"prefill_seconds", stats.prefill_seconds},
+                                {"decode_seconds", stats.decode_seconds},
+                                {"draft_seconds", stats.draft_seconds},
+                                {"verify_seconds", stats.verify_seconds},
+                                {"sample_seconds", stats.sample_seconds},
+                                {"tokens_per_second", stats.tokens_per_second()},
+                                {"reached_at_depth", upto(stats.reached_at_depth)},
+                                {"accepted_at_depth", upto(stats.accepted_at_depth)},
+                                {"sources", sources}};
+  return out.dump(indent);
+}
+
+}  // namespace coppice::app

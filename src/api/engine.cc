@@ -1,0 +1,123 @@
+#include "engine/engine.h"
+
+#include <coppice/engine.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "api/impl.h"
+#include "base/check.h"
+#include "draft/expression.h"
+#include "draft/registry.h"
+
+namespace coppice {
+
+struct Engine::Impl {
+  Model model;
+  EngineOptions options;
+  std::unique_ptr<core::Engine> engine;
+};
+
+core::CacheType cache_type(KvType type) {
+  switch (type) {
+    case KvType::f32:
+      return core::CacheType::f32;
+    case KvType::f16:
+      return core::CacheType::f16;
+    case KvType::q8_0:
+      return core::CacheType::q8_0;
+  }
+  return core::CacheType::f16;
+}
+
+namespace {
+
+constexpr int kDefaultContext = 4096;
+
+// A draft model beside the target: the same threads, each file loaded once.
+core::DraftEnvironment draft_environment(const Model::Impl& target, const EngineOptions& options) {
+  core::DraftEnvironment environment;
+  environment.vocabulary = &target.tokenizer.impl().tokenizer->vocabulary();
+  environment.pool = target.pool.get();
+  environment.sequences = options.max_requests;
+  environment.context = options.context;
+  environment.cache_type = cache_type(options.cache);
+  auto loaded = std::make_shared<std::map<std::string, std::shared_ptr<const core::Model>>>();
+  core::ThreadPool* pool = target.pool.get();
+  environment.load_model = [loaded,
+                            pool](const std::string& path) -> Result<std::shared_ptr<const core::Model>> {
+    if (auto it = loaded->find(path); it != loaded->end()) return it->second;
+    COPPICE_TRY(auto file, core::gguf::File::open(path));
+    COPPICE_TRY(auto model, core::Model::load(file, *pool));
+    loaded->emplace(path, model);
+    return model;
+  };
+  environment.load_vocabulary = [](const std::string& path) -> Result<core::Vocabulary> {
+    COPPICE_TRY(auto file, core::gguf::File::open(path));
+    return core::Vocabulary::read(*file);
+  };
+  return environment;
+}
+
+Result<std::unique_ptr<core::Grower>> make_grower(const Model::Impl& target, const EngineOptions& options) {
+  COPPICE_TRY(auto mix, core::parse_drafters(options.speculation.drafters));
+  if (mix.empty() || options.speculation.nodes == 0) return nullptr;
+  COPPICE_TRY(auto grower, core::make_grower(mix, draft_environment(target, options)));
+  return grower;
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Result<Engine> Engine::make(const Model& model, const EngineOptions& wanted) {
+  EngineOptions options = wanted;
+  COPPICE_TRY_STATUS(options.speculation.validate());
+  if (options.context < 0) return fail(fmt::format("a context of {} tokens makes no sense", options.context));
+  if (options.context == 0) options.context = std::min(model.info().context_length, kDefaultContext);
+  const Model::Impl& target = model.impl();
+  core::EngineSetup setup;
+  COPPICE_TRY(setup.grower, make_grower(target, options));
+  if (!setup.grower) options.speculation.nodes = 0;
+  setup.model = target.model;
+  setup.tokenizer = target.tokenizer.impl().tokenizer;
+  setup.pool = target.pool.get();
+  setup.context = options.context;
+  setup.max_requests = options.max_requests;
+  setup.chunk = options.chunk;
+  setup.cache = cache_type(options.cache);
+  setup.speculation = options.speculation;
+  COPPICE_TRY(auto engine, core::Engine::make(std::move(setup)));
+  return Engine(std::unique_ptr<Impl>(new Impl{model, options, std::move(engine)}));
+}
+
+Result<Generation> Engine::generate(const Request& request) {
+  COPPICE_TRY(std::uint64_t id, impl_->engine->submit(request));
+  while (true) {
+    const bool busy = impl_->engine->step();
+    if (auto generation = impl_->engine->take(id)) return std::move(*generation);
+    if (!busy) return fail("the engine stopped without an answer; this is a bug of ours");
+  }
+}
+
+Result<std::uint64_t> Engine::submit(Request request) { return impl_->engine->submit(std::move(request)); }
+bool Engine::step() { return impl_->engine->step(); }
+void Engine::cancel(std::uint64_t request) { impl_->engine->cancel(request); }
+std::optional<Generation> Engine::take(std::uint64_t request) { return impl_->engine->take(request); }
+const EngineOptions& Engine::options() const { return impl_->options; }
+std::vector<std::string> Engine::sources() const { return impl_->engine->sources(); }
+std::size_t Engine::bytes() const { return impl_->engine->bytes(); }
+
+std::vector<DrafterHelp> drafter_help() {
+  std::vector<DrafterHelp> help;
+  for (const core::DrafterRow& row : core::drafter_rows()) {
+    help.push_back({std::string(row.name), std::string(row.usage), std::string(row.summary)});
+  }
+  return help;
+}
+
+}  // namespace coppice

@@ -1,0 +1,38 @@
+// What stands behind the public handles.
+#pragma once
+
+#include <coppice/coppice.h>
+
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "gguf/file.h"
+#include "model/model.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace coppice {
+
+struct Tokenizer::Impl {
+  std::shared_ptr<const core::Tokenizer> tokenizer;
+};
+
+struct ChatTemplate::Impl {
+  std::shared_ptr<const core::Tokenizer> tokenizer;
+  core::ChatTemplate chat;
+};
+
+struct Model::Impl {
+  ModelInfo info;
+  std::shared_ptr<const core::gguf::File> file;
+  std::shared_ptr<const core::Model> model;
+  std::shared_ptr<core::ThreadPool> pool;  // of this model and the drafts beside it
+  Tokenizer tokenizer{nullptr};
+};
+
+// Results and handles of one file, made alike by load() of each.
+Result<Tokenizer> make_tokenizer(const core::gguf::File& file);
+Result<core::CacheType> cache_type(const std::string& name);
+core::CacheType cache_type(KvType type);
+
+}  // namespace coppice

@@ -1,0 +1,119 @@
+#include <coppice/model.h>
+#include <fmt/core.h>
+
+#include "api/impl.h"
+#include "base/check.h"
+#include "base/os.h"
+#include "kernels/kernels.h"
+
+namespace coppice {
+namespace {
+
+Status choose_isa(const std::string& isa) {
+  if (isa.empty() || core::force_kernels(isa)) return {};
+  std::string choices;
+  for (const core::Kernels* table : core::all_kernels()) {
+    if (core::usable(*table)) choices += fmt::format("{}{}", choices.empty() ? "" : ", ", table->name);
+  }
+  return fail(
+      fmt::format("instruction set \"{}\" is not on this machine or not known; there is {}", isa, choices));
+}
+
+ModelInfo describe(const core::gguf::File& file, const core::Model& model) {
+  const core::ModelConfig& config = model.config();
+  ModelInfo info;
+  info.path = file.path();
+  info.name = config.name;
+  info.architecture = config.architecture;
+  info.vocab = config.vocab;
+  info.hidden = config.hidden;
+  info.layers = config.layers;
+  info.heads = config.heads;
+  info.kv_heads = config.kv_heads;
+  info.head_dim = config.head_dim;
+  info.context_length = config.context_length;
+  for (const core::gguf::Tensor& tensor : file.tensors())
+    info.parameters += static_cast<std::uint64_t>(tensor.values());
+  info.file_bytes = file.bytes();
+  info.weight_bytes = model.weight_bytes();
+  return info;
+}
+
+}  // namespace
+
+Result<Tokenizer> make_tokenizer(const core::gguf::File& file) {
+  COPPICE_TRY(auto vocabulary, core::Vocabulary::read(file));
+  COPPICE_TRY(auto tokenizer, core::Tokenizer::make(std::move(vocabulary)));
+  return Tokenizer(std::make_shared<Tokenizer::Impl>(Tokenizer::Impl{std::move(tokenizer)}));
+}
+
+Result<Tokenizer> Tokenizer::load(const std::string& path) {
+  COPPICE_TRY(auto file, core::gguf::File::open(path));
+  return make_tokenizer(*file);
+}
+
+std::vector<Token> Tokenizer::encode(std::string_view text, bool parse_special, bool begin) const {
+  const core::Vocabulary& vocabulary = impl_->tokenizer->vocabulary();
+  std::vector<Token> tokens = impl_->tokenizer->encode(text, parse_special);
+  if (begin && vocabulary.add_bos && vocabulary.bos != kNoToken)
+    tokens.insert(tokens.begin(), vocabulary.bos);
+  return tokens;
+}
+
+std::string Tokenizer::decode(std::span<const Token> tokens, bool show_special) const {
+  return impl_->tokenizer->decode(tokens, show_special);
+}
+
+std::string Tokenizer::piece(Token token) const { return std::string(impl_->tokenizer->bytes(token, true)); }
+int Tokenizer::size() const { return impl_->tokenizer->size(); }
+bool Tokenizer::ends_text(Token token) const { return impl_->tokenizer->ends_text(token); }
+Token Tokenizer::bos() const { return impl_->tokenizer->vocabulary().bos; }
+Token Tokenizer::eos() const { return impl_->tokenizer->vocabulary().eos; }
+
+namespace {
+std::vector<core::ChatMessage> convert(std::span<const ChatMessage> messages) {
+  std::vector<core::ChatMessage> out;
+  for (const ChatMessage& message : messages) out.push_back({message.role, message.content});
+  return out;
+}
+}  // namespace
+
+Result<std::vector<Token>> ChatTemplate::tokens(std::span<const ChatMessage> messages,
+                                                bool open_answer) const {
+  return impl_->chat.tokens(*impl_->tokenizer, convert(messages), open_answer);
+}
+
+Result<std::string> ChatTemplate::text(std::span<const ChatMessage> messages, bool open_answer) const {
+  return impl_->chat.text(convert(messages), open_answer);
+}
+
+Result<Model> Model::load(const std::string& path, const ModelOptions& options) {
+  COPPICE_TRY_STATUS(choose_isa(options.isa));
+  if (options.threads < 0 || options.threads > 1024) {
+    return fail(
+        fmt::format("threads = {} is out of range; 0 (all there are) to 1024 are possible", options.threads));
+  }
+  auto impl = std::make_shared<Impl>();
+  COPPICE_TRY(impl->file, core::gguf::File::open(path));
+  COPPICE_TRY(impl->tokenizer, make_tokenizer(*impl->file));
+  impl->pool =
+      std::make_shared<core::ThreadPool>(options.threads > 0 ? options.threads : core::usable_cores());
+  COPPICE_TRY(impl->model, core::Model::load(impl->file, *impl->pool, options.progress));
+  if (impl->model->config().vocab != impl->tokenizer.size()) {
+    return fail(fmt::format("{}: the model has {} tokens and its tokenizer {}; they must be equal", path,
+                            impl->model->config().vocab, impl->tokenizer.size()));
+  }
+  impl->info = describe(*impl->file, *impl->model);
+  return Model(std::move(impl));
+}
+
+const ModelInfo& Model::info() const { return impl_->info; }
+const Tokenizer& Model::tokenizer() const { return impl_->tokenizer; }
+
+Result<ChatTemplate> Model::chat_template() const {
+  const auto& tokenizer = impl_->tokenizer.impl().tokenizer;
+  COPPICE_TRY(auto chat, core::ChatTemplate::make(tokenizer->vocabulary()));
+  return ChatTemplate(std::make_shared<ChatTemplate::Impl>(ChatTemplate::Impl{tokenizer, std::move(chat)}));
+}
+
+}  // namespace coppice

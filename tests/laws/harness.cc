@@ -1,0 +1,296 @@
+#include "laws/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "base/check.h"
+#include "draft/expression.h"
+#include "draft/registry.h"
+#include "engine/engine.h"
+#include "model/random_model.h"
+
+namespace coppice::core::laws {
+namespace {
+
+ThreadPool& pool_of(int threads) {
+  static std::map<int, std::unique_ptr<ThreadPool>> pools;
+  auto& pool = pools[threads];
+  if (!pool) pool = std::make_unique<ThreadPool>(threads);
+  return *pool;
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) {
+    ADD_FAILURE() << result.error().message;
+    std::abort();  // nothing of this process can go on
+  }
+  return std::move(*result);
+}
+
+Result<LawModel> load(const std::string& name, const std::string& path) {
+  LawModel out;
+  out.name = name;
+  out.path = path;
+  COPPICE_TRY(auto file, gguf::File::open(path));
+  COPPICE_TRY(auto vocabulary, Vocabulary::read(*file));
+  COPPICE_TRY(out.tokenizer, Tokenizer::make(std::move(vocabulary)));
+  COPPICE_TRY(out.model, Model::load(file, pool_of(2)));
+  return out;
+}
+
+LawModel make_random(const std::string& name, const RandomModelOptions& options) {
+  const std::string path = temporary_folder() + "/" + name + ".gguf";
+  const auto bytes = must(random_model(options));
+  EXPECT_TRUE(write_file(path, [&](const Append& append) { return append(bytes); }));
+  return must(load(name, path));
+}
+
+// Random numbers that depend on what they are asked about and nothing else.
+std::uint64_t mix(std::uint64_t x) {
+  x ^= x >> 31;
+  x *= 0x9e3779b97f4a7c15ull;
+  x ^= x >> 29;
+  x *= 0xbf58476d1ce4e5b9ull;
+  return x ^ (x >> 32);
+}
+
+class Scripted : public Drafter {
+ public:
+  Scripted(std::vector<Token> script, int truth, int vocab)
+      : script_(std::move(script)), truth_(truth), vocab_(vocab) {}
+
+  std::string_view name() const override { return "scripted"; }
+  DrafterShape shape() const override { return {1, 1, false}; }
+  Status begin(int, std::span<const Token>, const Sampler&) override { return {}; }
+  void end(int) override {}
+  void observe(int, std::span<const Token>) override {}
+  void describe(const Query&, std::span<const Token> tokens, float* out, int stride) override {
+    for (std::size_t i = 0; i < tokens.size(); ++i) out[i * static_cast<std::size_t>(stride)] = 0;
+  }
+
+  void predict(std::span<Query> queries) override {
+    for (Query& query : queries) {
+      query.count = 0;
+      std::uint64_t state = 77;
+      for (Token token : query.state.path) state = mix(state + static_cast<std::uint64_t>(token) + 1);
+      const auto index = static_cast<std::size_t>(query.state.index());
+      state = mix(state + index);
+      const int wanted = 1 + static_cast<int>(state % 4);
+      if (mix(state) % 1000 < static_cast<std::uint64_t>(truth_) && on_script(query))
+        add(query, script_[index]);
+      for (int i = 0; query.count < wanted && i < 8; ++i) {
+        state = mix(state);
+        add(query, static_cast<Token>(state % static_cast<std::uint64_t>(vocab_)));
+      }
+    }
+  }
+
+ private:
+  bool on_script(const Query& query) const {
+    const auto index = static_cast<std::size_t>(query.state.index());
+    if (index >= script_.size()) return false;
+    for (std::size_t i = 0; i < query.state.path.size(); ++i) {
+      if (query.state.back(i) != script_[index - 1 - i]) return false;
+    }
+    return true;
+  }
+  static void add(Query& query, Token token) {
+    for (int i = 0; i < query.count; ++i) {
+      if (query.candidates[i].token == token) return;
+    }
+    query.candidates[query.count++] = {token, -1.0f};
+  }
+
+  std::vector<Token> script_;
+  int truth_, vocab_;
+};
+
+Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case& c) {
+  if (c.drafters == "scripted") {
+    std::vector<std::unique_ptr<Drafter>> drafters;
+    drafters.push_back(make_scripted(c.script, c.truth, model.model->config().vocab));
+    return std::make_unique<Grower>(std::move(drafters), Grower::Options{});
+  }
+  COPPICE_TRY(auto mix, parse_drafters(c.drafters));
+  if (mix.empty()) return nullptr;
+  DraftEnvironment environment;
+  environment.vocabulary = &model.tokenizer->vocabulary();
+  environment.pool = &pool_of(c.threads);
+  environment.context = 512;
+  environment.cache_type = c.cache;
+  environment.load_model = [&c](const std::string& path) -> Result<std::shared_ptr<const Model>> {
+    COPPICE_TRY(auto file, gguf::File::open(path));
+    return Model::load(file, pool_of(c.threads));
+  };
+  environment.load_vocabulary = [](const std::string& path) -> Result<Vocabulary> {
+    COPPICE_TRY(auto file, gguf::File::open(path));
+    return Vocabulary::read(*file);
+  };
+  return make_grower(mix, environment);
+}
+
+void count_acceptance(const TreeTrace& tree, Outcome& out) {
+  if (tree.nodes.size() < 2) return;
+  std::size_t last = 0, taken = 0;
+  for (std::size_t n = 0; n < tree.nodes.size(); ++n) {
+    if (!tree.nodes[n].taken) continue;
+    last = n;
+    ++taken;
+  }
+  bool leaf = true;
+  for (const auto& node : tree.nodes) leaf = leaf && node.parent != static_cast<int>(last);
+  if (taken == 1) {
+    ++out.none;
+  } else if (leaf) {
+    ++out.full;
+  } else {
+    ++out.partial;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Drafter> make_scripted(std::vector<Token> script, int truth, int vocab) {
+  return std::make_unique<Scripted>(std::move(script), truth, vocab);
+}
+
+std::uint64_t hash_bytes(std::uint64_t hash, const void* bytes, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 1099511628211ull;
+  }
+  return hash;
+}
+
+std::string temporary_folder() {
+  struct Folder {
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("coppice_laws_" + std::to_string(std::rand()) +
+                                                  std::to_string(static_cast<long long>(seconds() * 1e6)));
+    Folder() { std::filesystem::create_directories(path); }
+    ~Folder() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static Folder folder;
+  return folder.path.string();
+}
+
+const LawModel& random_llama() {
+  static const LawModel model = [] {
+    RandomModelOptions options;
+    options.formats = {"Q4_1", "Q4_0", "Q8_0", "F16"};
+    options.head_dim = 32;  // so that every cache type is possible
+    return make_random("random-llama", options);
+  }();
+  return model;
+}
+
+const LawModel& random_gpt2() {
+  static const LawModel model = [] {
+    RandomModelOptions options;
+    options.architecture = "gpt2";
+    options.heads = options.kv_heads = 2;
+    options.formats = {"Q8_0", "Q4_0", "BF16", "F32"};
+    options.seed = 2;
+    return make_random("random-gpt2", options);
+  }();
+  return model;
+}
+
+const LawModel& other_llama() {
+  static const LawModel model = [] {
+    RandomModelOptions options;
+    options.layers = 1;
+    options.seed = 3;
+    return make_random("other-llama", options);
+  }();
+  return model;
+}
+
+const LawModel& smollm2() {
+  static const LawModel model = [] {
+    const char* path = std::getenv("COPPICE_MODEL");
+    auto loaded =
+        load("SmolLM2", path != nullptr ? path : cache_directory() + "/SmolLM2-135M-Instruct.Q4_1.gguf");
+    if (!loaded) {
+      ADD_FAILURE() << "the real model is needed (scripts/fetch_model.sh brings it): "
+                    << loaded.error().message;
+      return LawModel{};
+    }
+    return *loaded;
+  }();
+  return model;
+}
+
+std::vector<const LawModel*> random_models() { return {&random_llama(), &random_gpt2()}; }
+
+Outcome run(const LawModel& model, const Case& c) {
+  Outcome out;
+  EngineSetup setup;
+  auto drafters = make_drafters(model, c);
+  EXPECT_TRUE(drafters) << (drafters ? "" : drafters.error().message);
+  if (!drafters) return out;
+  setup.grower = std::move(*drafters);
+  setup.model = model.model;
+  setup.tokenizer = model.tokenizer;
+  setup.pool = &pool_of(c.threads);
+  setup.context = 512;
+  setup.chunk = c.chunk;
+  setup.cache = c.cache;
+  setup.speculation.nodes = setup.grower ? c.nodes : 0;
+  setup.speculation.depth = c.depth;
+  setup.speculation.price = c.price;
+  setup.on_logits = [&](std::uint64_t, std::int64_t, std::span<const float> logits) {
+    out.logits.push_back(hash_bytes(kHashStart, logits.data(), logits.size_bytes()));
+  };
+  auto engine = Engine::make(std::move(setup));
+  EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
+  if (!engine) return out;
+  Request request;
+  request.prompt = c.prompt;
+  request.sampling = c.sampling;
+  request.trace = true;
+  request.on_event = [&](const Event& event) {
+    if (event.tree != nullptr) count_acceptance(*event.tree, out);
+    if (event.tokens.empty() && event.prefill <= 1 && event.text.empty()) ++out.prefill_passes;
+    return true;
+  };
+  auto id = (*engine)->submit(request);
+  EXPECT_TRUE(id) << (id ? "" : id.error().message);
+  if (!id) return out;
+  while ((*engine)->step()) {
+  }
+  auto generation = (*engine)->take(*id);
+  EXPECT_TRUE(generation.has_value());
+  if (!generation) return out;
+  EXPECT_NE(generation->stop, StopReason::failed) << generation->error;
+  out.target_passes = (*engine)->context().stats().passes;
+  out.generation = std::move(*generation);
+  for (const EmittedToken& token : out.generation.tokens) out.ids.push_back(token.token);
+  out.hash = hash_bytes(kHashStart, out.ids.data(), out.ids.size() * sizeof(Token));
+  out.hash = hash_bytes(out.hash, out.logits.data(), out.logits.size() * sizeof(std::uint64_t));
+  out.hash = hash_bytes(out.hash, out.generation.text.data(), out.generation.text.size());
+  return out;
+}
+
+void expect_same(const Outcome& plain, const Outcome& other, const std::string& what) {
+  EXPECT_EQ(plain.ids, other.ids) << what;
+  EXPECT_EQ(plain.logits, other.logits) << what << ": logits, bit for bit";
+  EXPECT_EQ(plain.generation.text, other.generation.text) << what;
+  EXPECT_EQ(plain.generation.stop, other.generation.stop) << what;
+  ASSERT_EQ(plain.generation.tokens.size(), other.generation.tokens.size()) << what;
+  for (std::size_t i = 0; i < plain.generation.tokens.size(); ++i) {
+    EXPECT_EQ(plain.generation.tokens[i].logprob, other.generation.tokens[i].logprob)
+        << what << " token " << i;
+    EXPECT_EQ(plain.generation.tokens[i].top, other.generation.tokens[i].top) << what << " token " << i;
+  }
+  EXPECT_EQ(other.target_passes, other.generation.stats.cycles + other.prefill_passes)
+      << what << ": one pass of the target a cycle";
+}
+
+}  // namespace coppice::core::laws

@@ -1,0 +1,68 @@
+// One case of a law: a model, a way of decoding, and everything that must be equal afterwards.
+#pragma once
+
+#include <coppice/request.h>
+#include <coppice/speculation.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "draft/drafter.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+
+namespace coppice::core::laws {
+
+struct LawModel {
+  std::string name;
+  std::string path;  // of the file, so that it can be a draft too
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+// Loaded once a process. The real one is fetched by the test fixture; without it the test fails with the
+// reason.
+const LawModel& random_llama();
+const LawModel& random_gpt2();
+const LawModel& other_llama();  // other weights, the same vocabulary: a bad draft for random_llama()
+const LawModel& smollm2();
+std::vector<const LawModel*> random_models();
+
+struct Case {
+  std::vector<Token> prompt;
+  Sampling sampling;
+  std::string drafters = "none";  // an expression, or "scripted" (see below)
+  std::vector<Token> script;      // scripted: prompt and answer of the plain run
+  int truth = 500;                // scripted: of 1,000 nodes, at how many the true token is among the guesses
+  int nodes = 12, depth = 8;
+  float price = 0;
+  CacheType cache = CacheType::f16;
+  int threads = 2;
+  int chunk = 16;
+};
+
+struct Outcome {
+  Generation generation;
+  std::vector<Token> ids;             // the answer's
+  std::vector<std::uint64_t> logits;  // hash of the logits each of them was drawn from
+  std::uint64_t hash = 0;             // of ids, logits and text
+  std::uint64_t target_passes = 0, prefill_passes = 0;
+  int none = 0, partial = 0, full = 0;  // cycles with a tree, by how much of it was taken
+};
+
+Outcome run(const LawModel& model, const Case& c);
+// EXPECTs that everything the law promises is equal, and that every cycle was one pass of the target.
+void expect_same(const Outcome& plain, const Outcome& other, const std::string& what);
+
+std::uint64_t hash_bytes(std::uint64_t hash, const void* bytes, std::size_t size);
+inline constexpr std::uint64_t kHashStart = 14695981039346656037ull;
+
+// A folder that goes with the process.
+std::string temporary_folder();
+
+// Guesses at random, and at `truth` of 1,000 nodes slips in what the target will draw: trees of every kind.
+std::unique_ptr<Drafter> make_scripted(std::vector<Token> script, int truth, int vocab);
+
+}  // namespace coppice::core::laws

@@ -1,0 +1,249 @@
+// Law 1: the same text with speculation and without - ids, logits bits, log-probabilities, text and end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "draft/katz.h"
+#include "laws/harness.h"
+
+namespace coppice::core::laws {
+namespace {
+
+constexpr int kTokens = 48;
+
+Case base_case() {
+  Case c;
+  for (Token token :
+       {72, 101, 108, 108, 111, 44, 32, 72, 101, 108, 108, 111, 44, 32, 119, 111, 114, 108, 100, 33}) {
+    c.prompt.push_back(token);
+  }
+  c.sampling.max_tokens = kTokens;
+  c.sampling.ignore_eos = true;  // random models end at random places; ends have tests of their own
+  return c;
+}
+
+struct NamedSampling {
+  const char* name;
+  void (*set)(Sampling&);
+};
+
+constexpr NamedSampling kSamplings[] = {
+    {"greedy", [](Sampling&) {}},
+    {"temperature", [](Sampling& s) { s.temperature = 1; }},
+    {"hot", [](Sampling& s) { s.temperature = 3.5f; }},
+    {"top_k", [](Sampling& s) { s.temperature = 1, s.top_k = 5; }},
+    {"top_p", [](Sampling& s) { s.temperature = 0.9f, s.top_p = 0.7f; }},
+    {"min_p", [](Sampling& s) { s.temperature = 1, s.min_p = 0.1f; }},
+    {"typical_p", [](Sampling& s) { s.temperature = 1, s.typical_p = 0.6f; }},
+    {"all_filters",
+     [](Sampling& s) {
+       s.temperature = 0.8f, s.top_k = 40, s.typical_p = 0.95f, s.top_p = 0.9f, s.min_p = 0.02f;
+     }},
+    {"repetition", [](Sampling& s) { s.repetition_penalty = 1.5f; }},
+    {"presence_frequency",
+     [](Sampling& s) {
+       s.temperature = 1, s.presence_penalty = 1, s.frequency_penalty = 0.7f, s.penalty_window = 6;
+     }},
+    {"penalties_over_all",
+     [](Sampling& s) { s.repetition_penalty = 1.2f, s.frequency_penalty = 0.3f, s.penalty_window = -1; }},
+    {"bias_and_bans",
+     [](Sampling& s) {
+       s.temperature = 1, s.logit_bias = {{65, 4.0f}, {66, -3.0f}}, s.banned = {67, 68, 101};
+     }},
+    {"logprobs", [](Sampling& s) { s.temperature = 1, s.logprobs = 4; }},
+    {"other_seed",
+     [](Sampling& s) { s.temperature = 1, s.seed = 0x123456789abcdefull, s.stream = 7, s.choice = 3; }},
+};
+
+std::vector<Token> script_of(const Case& c, const Outcome& plain) {
+  std::vector<Token> script = c.prompt;
+  script.insert(script.end(), plain.ids.begin(), plain.ids.end());
+  return script;
+}
+
+TEST(SameText, RandomTreesUnderEverySamplerOption) {
+  for (const LawModel* model : random_models()) {
+    int none = 0, partial = 0, full = 0;
+    for (const NamedSampling& sampling : kSamplings) {
+      Case c = base_case();
+      sampling.set(c.sampling);
+      const Outcome plain = run(*model, c);
+      ASSERT_EQ(plain.ids.size(), static_cast<std::size_t>(kTokens));
+      c.drafters = "scripted";
+      c.script = script_of(c, plain);
+      for (int truth : {0, 400, 900, 1000}) {
+        c.truth = truth;
+        const Outcome guessed = run(*model, c);
+        expect_same(plain, guessed, model->name + " " + sampling.name + " truth " + std::to_string(truth));
+        EXPECT_GT(guessed.generation.stats.guesses, 0u) << "it did speculate";
+        none += guessed.none;
+        partial += guessed.partial;
+        full += guessed.full;
+      }
+    }
+    EXPECT_GT(none, 0);
+    EXPECT_GT(partial, 0);
+    EXPECT_GT(full, 0);
+  }
+}
+
+TEST(SameText, EveryShapeOfTree) {
+  for (const LawModel* model : random_models()) {
+    Case c = base_case();
+    c.sampling.temperature = 1;
+    const Outcome plain = run(*model, c);
+    c.drafters = "scripted";
+    c.script = script_of(c, plain);
+    c.truth = 700;
+    for (int nodes : {1, 2, 5, 16, 64}) {
+      for (int depth : {1, 3, 16}) {
+        c.nodes = nodes;
+        c.depth = depth;
+        expect_same(plain, run(*model, c),
+                    model->name + " nodes " + std::to_string(nodes) + " depth " + std::to_string(depth));
+      }
+    }
+  }
+}
+
+TEST(SameText, EveryCacheTypeWithItself) {
+  for (const LawModel* model : random_models()) {
+    for (CacheType cache : {CacheType::f32, CacheType::f16, CacheType::q8_0}) {
+      Case c = base_case();
+      c.sampling.temperature = 1;
+      c.cache = cache;
+      const Outcome plain = run(*model, c);
+      c.drafters = "scripted";
+      c.script = script_of(c, plain);
+      c.truth = 800;
+      expect_same(plain, run(*model, c), model->name + " cache " + std::to_string(static_cast<int>(cache)));
+    }
+  }
+}
+
+// Katz counts of the model's own text, so that the n-gram drafter has something to say.
+std::string ngram_of(const LawModel& model, const std::vector<Token>& text) {
+  KatzBuildOptions options;
+  options.order = 3;
+  options.vocab = model.model->config().vocab;
+  options.vocabulary_hash = vocabulary_hash(model.tokenizer->vocabulary().tokens);
+  KatzBuilder builder(options);
+  builder.add(text);
+  const std::string path = temporary_folder() + "/" + model.name + ".ngram";
+  EXPECT_TRUE(builder.write(path));
+  return path;
+}
+
+TEST(SameText, EveryDrafterAndThreeNestedStages) {
+  for (const LawModel* model : random_models()) {
+    for (float temperature : {0.0f, 1.0f}) {
+      Case c = base_case();
+      c.sampling.temperature = temperature;
+      c.nodes = 8;
+      const Outcome plain = run(*model, c);
+      const std::string ngram = "ngram(\"" + ngram_of(*model, script_of(c, plain)) + "\")";
+      const std::string self = "\"" + model->path + "\"";
+      const std::string other = "\"" + other_llama().path + "\"";
+      for (const std::string& drafters :
+           {std::string("lookup"), ngram, ngram + " | lookup", "model(" + self + ")", "model(" + other + ")",
+            "model(" + other + ") | lookup", "stage(" + self + ", lookup)",
+            "stage(" + other + ", " + ngram + " | lookup) | lookup",
+            "stage(" + self + ", stage(" + other + ", " + ngram + "))",
+            "stage(" + self + ", stage(" + other + ", stage(" + other + ", lookup) | lookup)) | " + ngram}) {
+        c.drafters = drafters;
+        const Outcome guessed = run(*model, c);
+        expect_same(plain, guessed, model->name + " T=" + std::to_string(temperature) + " " + drafters);
+        EXPECT_GT(guessed.generation.stats.guesses, 0u) << drafters;
+      }
+    }
+  }
+}
+
+TEST(SameText, AnswersEndAtTheSamePlace) {
+  for (const LawModel* model : random_models()) {
+    Case c = base_case();
+    c.sampling.temperature = 1.5f;
+    c.sampling.ignore_eos = false;
+    c.sampling.logit_bias = {{model->tokenizer->vocabulary().eos, 3.0f}};
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      c.sampling.seed = seed;
+      c.drafters = "none";
+      const Outcome plain = run(*model, c);
+      c.drafters = "scripted";
+      c.script = script_of(c, plain);
+      c.truth = 1000;
+      expect_same(plain, run(*model, c), model->name + " ends");
+    }
+  }
+}
+
+// Three letters in a row that are characters of their own.
+std::string plain_letters(const std::string& text) {
+  for (std::size_t i = 10; i + 3 <= text.size(); ++i) {
+    const std::string three = text.substr(i, 3);
+    if (std::all_of(three.begin(), three.end(), [](char c) { return c >= 'a' && c <= 'z'; })) return three;
+  }
+  return "no such letters";
+}
+
+TEST(SameText, StopStringsEndTheAnswerOverTokenBordersAndInsideAnAcceptedRun) {
+  const LawModel& model = random_llama();
+  Case c = base_case();
+  c.sampling.temperature = 1;
+  const Outcome whole = run(model, c);
+  ASSERT_GT(whole.generation.text.size(), 20u);
+  c.sampling.stop = {plain_letters(whole.generation.text)};
+  const Outcome plain = run(model, c);
+  EXPECT_EQ(plain.generation.stop, StopReason::stop_string);
+  EXPECT_EQ(plain.generation.text,
+            whole.generation.text.substr(0, whole.generation.text.find(c.sampling.stop[0])));
+  c.drafters = "scripted";
+  c.script = script_of(c, whole);
+  c.truth = 1000;
+  expect_same(plain, run(model, c), "stop string");
+}
+
+TEST(SameText, AFullContextStopsBothAtTheSameTokenAndSaysSo) {
+  const LawModel& model = random_llama();
+  Case c = base_case();
+  while (c.prompt.size() < 490) c.prompt.push_back(static_cast<Token>(40 + c.prompt.size() % 50));
+  c.sampling.max_tokens = 100;
+  const Outcome plain = run(model, c);
+  EXPECT_EQ(plain.generation.stop, StopReason::context_full);
+  EXPECT_EQ(plain.ids.size(), 512u - 490u);
+  c.drafters = "scripted";
+  c.script = script_of(c, plain);
+  c.truth = 1000;
+  expect_same(plain, run(model, c), "full context");
+}
+
+TEST(SameText, TheRealModelGreedyAndSampled) {
+  const LawModel& model = smollm2();
+  ASSERT_TRUE(model.model);
+  Case c;
+  c.prompt =
+      model.tokenizer->encode("def fibonacci(n):\n    \"\"\"Return the n-th Fibonacci number.\"\"\"\n");
+  c.sampling.max_tokens = 40;
+  int none = 0, partial = 0, full = 0;
+  for (float temperature : {0.0f, 1.0f}) {
+    c.sampling.temperature = temperature;
+    c.sampling.top_k = temperature > 0 ? 50 : 0;
+    c.drafters = "none";
+    const Outcome plain = run(model, c);
+    c.script = script_of(c, plain);
+    for (const char* drafters : {"scripted", "lookup"}) {
+      c.drafters = drafters;
+      const Outcome guessed = run(model, c);
+      expect_same(plain, guessed, std::string("SmolLM2 ") + drafters);
+      none += guessed.none;
+      partial += guessed.partial;
+      full += guessed.full;
+    }
+  }
+  EXPECT_GT(none, 0);
+  EXPECT_GT(partial, 0);
+  EXPECT_GT(full, 0);
+}
+
+}  // namespace
+}  // namespace coppice::core::laws
