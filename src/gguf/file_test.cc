@@ -111,8 +111,9 @@ TEST(GgufFile, TensorsAreWhereTheyWerePut) {
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->rank, 1);
   EXPECT_EQ(first->values(), 5);
-  const float expected[] = {1, 2, 3, 4, 5};
-  EXPECT_EQ(std::memcmp(first->data, expected, sizeof(expected)), 0);
+  std::vector<float> stored(5);
+  std::memcpy(stored.data(), first->data, first->bytes);
+  EXPECT_EQ(stored, (std::vector<float>{1, 2, 3, 4, 5}));
   const Tensor* second = file.tensor("second");
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(second->format->name, "Q4_1");

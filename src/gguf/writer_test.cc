@@ -13,8 +13,8 @@ namespace coppice::core::gguf {
 namespace {
 
 std::vector<float> ramp(int count) {
-  std::vector<float> values;
-  for (int i = 0; i < count; ++i) values.push_back(0.01f * static_cast<float>(i) - 0.7f);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01f * static_cast<float>(i) - 0.7f;
   return values;
 }
 

@@ -61,8 +61,9 @@ TEST_P(FormatsTest, PackingIsLossless) {
     std::vector<float> row(inputs);
     for (int output = 0; output < outputs; ++output) {
       unpack_row(*matrix, output, row.data());
-      ASSERT_EQ(std::memcmp(row.data(), expected.data() + output * inputs, sizeof(float) * inputs), 0)
-          << output;
+      for (int k = 0; k < inputs; ++k)  // bits: -0 and 0 differ
+        ASSERT_EQ(bits(row[static_cast<std::size_t>(k)]),
+                  bits(expected[static_cast<std::size_t>(output * inputs + k)]));
     }
   }
 }
