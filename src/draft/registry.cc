@@ -8,6 +8,7 @@
 #include "draft/mixture.h"
 #include "draft/model_drafter.h"
 #include "draft/ngram_drafter.h"
+#include "draft/prior.h"
 
 namespace coppice::core {
 
@@ -114,7 +115,9 @@ Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEn
     return fail("the mix `" + to_string(mix) +
                 "` has more than one drafter that chooses the mixer's weights;"
                 " leave `lookup` in once");
-  return std::make_unique<Grower>(std::move(drafters), Grower::Options{environment.sequences});
+  auto grower = std::make_unique<Grower>(std::move(drafters), Grower::Options{environment.sequences});
+  (void)apply_prior(builtin_prior(), *grower);  // a mix it was not made for learns from nothing
+  return grower;
 }
 
 }  // namespace coppice::core

@@ -1,0 +1,52 @@
+// The mixer's prior: weights every request starts with, fitted once for a mix of drafters
+// (tools/fit_mixer.cc). A text file of sections, one per mix:
+//
+//   coppice-mixer 1
+//   mix lookup:14 ngram:10            drafters and how many features each has
+//   buckets 8
+//   own 2 noise 6                     features of the grower itself
+//   greedy 0 w w w ...                one line per bucket; the own features, then the drafters' in mix order
+//   sampled 0 w w w ...
+//   noise 0 w w w ...
+//   end
+//
+// A section fits a mix that has the same drafters in any order.
+#pragma once
+
+#include <coppice/error.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "draft/grower.h"
+
+namespace coppice::core {
+
+struct PriorSection {
+  std::vector<std::pair<std::string, int>> drafters;  // name, features
+  int buckets = 1;
+  std::vector<float> weights;  // as in Grower::set_prior(), all of it
+};
+
+struct MixerPrior {
+  std::string name;  // the file, for messages
+  std::vector<PriorSection> sections;
+};
+
+Result<MixerPrior> load_prior(const std::string& path);
+// Errors name the line.
+Result<MixerPrior> parse_prior(std::string_view text, std::string name);
+std::string to_string(const PriorSection& section);
+
+// A section for this grower, with these weights.
+PriorSection make_section(const Grower& grower, std::span<const float> weights);
+// Sets the prior of the grower, and of the growers inside its stages where a section fits. An error when no
+// section fits the outer mix: the sentence says which mixes the file was made for.
+Status apply_prior(const MixerPrior& prior, Grower& grower);
+
+// Fitted on SmolLM2's text; what the last tokens say depends little on the model. Applied by make_grower().
+const MixerPrior& builtin_prior();
+
+}  // namespace coppice::core
