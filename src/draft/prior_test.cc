@@ -1,0 +1,112 @@
+#include "draft/prior.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "draft/lookup_drafter.h"
+#include "draft/mixture.h"
+
+namespace coppice::core {
+namespace {
+
+// A drafter that only has a name and features.
+struct Named : Drafter {
+  std::string label;
+  DrafterShape form;
+  Named(std::string l, int features, int buckets) : label(std::move(l)), form{features, buckets, false} {}
+  std::string_view name() const override { return label; }
+  DrafterShape shape() const override { return form; }
+  Status begin(int, std::span<const Token>, const Sampler&) override { return {}; }
+  void end(int) override {}
+  void predict(std::span<Query>) override {}
+  void describe(const Query&, std::span<const Token>, float*, int) override {}
+  void observe(int, std::span<const Token>) override {}
+};
+
+Grower mix(std::vector<Named> named) {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (const Named& n : named) drafters.push_back(std::make_unique<Named>(n));
+  return Grower(std::move(drafters), {1, 8});
+}
+
+std::vector<float> weights_of(Grower& grower) {
+  const Sampler sampler;
+  const Token two[] = {1, 2};
+  EXPECT_TRUE(grower.begin(0, two, sampler));
+  std::vector<float> weights(grower.weights(0).begin(), grower.weights(0).end());
+  grower.end(0);
+  return weights;
+}
+
+PriorSection counted(const Grower& grower) {
+  std::vector<float> weights(Mixture::prior_size(grower.features(), grower.buckets()));
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i) * 0.5f;
+  return make_section(grower, weights);
+}
+
+std::string file(const PriorSection& section) { return "coppice-mixer 1\n" + to_string(section); }
+
+TEST(Prior, ComesBackAsItWasWritten) {
+  Grower grower = mix({{"a", 2, 3}, {"b", 1, 1}});
+  const PriorSection section = counted(grower);
+  const auto prior = parse_prior(file(section) + file(section).substr(16), "test");
+  ASSERT_TRUE(prior.has_value()) << prior.error().message;
+  ASSERT_EQ(prior->sections.size(), 2u);
+  EXPECT_EQ(prior->sections[1].weights, section.weights);
+  ASSERT_TRUE(apply_prior(*prior, grower));
+  EXPECT_EQ(weights_of(grower), section.weights);
+}
+
+TEST(Prior, FollowsTheDraftersInAnyOrder) {
+  const Grower made = mix({{"a", 2, 1}, {"b", 1, 1}});
+  Grower used = mix({{"b", 1, 1}, {"a", 2, 1}});
+  const auto prior = parse_prior(file(counted(made)), "test");
+  ASSERT_TRUE(apply_prior(*prior, used));
+  // Own, own, a, a, b -> own, own, b, a, a; the noise part stays.
+  const std::vector<float> w = weights_of(used);
+  EXPECT_EQ(std::vector<float>(w.begin(), w.begin() + 5), (std::vector<float>{0, .5f, 2, 1, 1.5f}));
+  EXPECT_EQ(w.back(), 0.5f * 15);
+}
+
+TEST(Prior, AMixItWasNotMadeForIsRefusedWithTheOnesItFits) {
+  const Grower made = mix({{"a", 2, 1}});
+  const auto prior = parse_prior(file(counted(made)), "some.mixer");
+  for (auto& other : {Named{"b", 2, 1}, Named{"a", 3, 1}, Named{"a", 2, 2}}) {
+    Grower grower = mix({other});
+    const Status applied = apply_prior(*prior, grower);
+    ASSERT_FALSE(applied.has_value());
+    EXPECT_EQ(applied.error().message.find("some.mixer was fitted for `a`, not for the mix `"), 0u);
+  }
+}
+
+TEST(Prior, EveryTruncationAndEveryWrongWordIsRefusedWithTheLine) {
+  const Grower grower = mix({{"a", 2, 2}});
+  const std::string text = file(counted(grower));
+  for (std::size_t n = 0; n + 1 < text.size(); ++n) {
+    if (n == 15 || n == 16) continue;  // a file without sections is a file
+    EXPECT_FALSE(parse_prior(text.substr(0, n), "test").has_value()) << n;
+  }
+  for (const auto& [good, bad] :
+       {std::pair{"mixer 1", "mixer 2"}, std::pair{"a:2", "a:0"}, std::pair{"a:2", "a:65"},
+        std::pair{"buckets 2", "buckets 65"}, std::pair{"own 2", "own 3"}, std::pair{"greedy 1", "greedy 0"},
+        std::pair{"0.5", "nan"}, std::pair{"0.5", "0.5x"}, std::pair{"0.5", "0.5 1"}}) {
+    std::string wrong = text;
+    wrong.replace(wrong.find(good), std::string(good).size(), bad);
+    const auto prior = parse_prior(wrong, "test");
+    ASSERT_FALSE(prior.has_value()) << bad;
+    EXPECT_EQ(prior.error().message.find("test, line "), 0u);
+  }
+}
+
+TEST(Prior, TheBuiltInOneFitsLookup) {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<LookupDrafter>(1, 100));
+  Grower grower(std::move(drafters), {1, 8});
+  const std::vector<float> before = weights_of(grower);
+  ASSERT_TRUE(apply_prior(builtin_prior(), grower));
+  EXPECT_NE(weights_of(grower), before);
+}
+
+}  // namespace
+}  // namespace coppice::core
