@@ -1,0 +1,253 @@
+// Files that are not what they say are refused with one sentence that names the key or the tensor.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "gguf/writer.h"
+#include "model/architectures.h"
+#include "model/testing.h"
+
+namespace coppice::core {
+namespace {
+
+using testing::load_bytes;
+using testing::message;
+
+// A copy of a random model with a change: keys and tensors for which `replace_*` returns true are left to it.
+struct Change {
+  std::function<bool(gguf::Writer&, const gguf::Key&)> key;
+  std::function<bool(gguf::Writer&, const gguf::Tensor&)> tensor;
+  std::function<void(gguf::Writer&)> more;
+};
+
+class Load : public ::testing::Test {
+ protected:
+  std::vector<std::byte> changed(const Change& change, RandomModelOptions options = {}) {
+    const auto bytes = *random_model(options);
+    const auto file = *gguf::File::parse(bytes, "whole.gguf");
+    gguf::Writer writer;
+    for (const gguf::Key& key : file->keys())
+      if (!change.key || !change.key(writer, key)) writer.copy(key);
+    for (const gguf::Tensor& tensor : file->tensors())
+      if (!change.tensor || !change.tensor(writer, tensor)) writer.copy(tensor);
+    if (change.more) change.more(writer);
+    return writer.to_bytes();
+  }
+  std::string refusal(const Change& change, RandomModelOptions options = {}) {
+    return message(load_bytes(changed(change, options), pool_));
+  }
+  std::string with_u32(const std::string& name, std::uint32_t value, RandomModelOptions options = {}) {
+    bool found = false;
+    Change change;
+    change.key = [&](gguf::Writer& writer, const gguf::Key& key) {
+      if (key.name != name) return false;
+      found = true;
+      writer.add_u32(name, value);
+      return true;
+    };
+    change.more = [&](gguf::Writer& writer) {
+      if (!found) writer.add_u32(name, value);
+    };
+    return refusal(change, options);
+  }
+  std::string without_tensor(const std::string& name, RandomModelOptions options = {}) {
+    Change change;
+    change.tensor = [&](gguf::Writer&, const gguf::Tensor& tensor) { return tensor.name == name; };
+    return refusal(change, options);
+  }
+
+  ThreadPool pool_{2};
+};
+
+#define EXPECT_SAYS(text, what) EXPECT_NE((text).find(what), std::string::npos) << text
+
+TEST_F(Load, AnUnknownArchitectureIsRefusedWithThoseThereAre) {
+  Change change;
+  change.key = [](gguf::Writer& writer, const gguf::Key& key) {
+    if (key.name != "general.architecture") return false;
+    writer.add_text("general.architecture", "mamba");
+    return true;
+  };
+  const std::string text = refusal(change);
+  EXPECT_SAYS(text, "\"mamba\"");
+  EXPECT_SAYS(text, "llama, gpt2");
+}
+
+TEST_F(Load, EveryMissingTensorIsNamed) {
+  for (const char* architecture : {"llama", "gpt2"}) {
+    RandomModelOptions options;
+    options.architecture = architecture;
+    options.kv_heads = 4;
+    const auto bytes = *random_model(options);
+    const auto file = *gguf::File::parse(bytes, "whole.gguf");
+    for (const gguf::Tensor& tensor : file->tensors()) {
+      const std::string name(tensor.name), text = without_tensor(name, options);
+      EXPECT_SAYS(text, name);
+      EXPECT_SAYS(text, "missing");
+    }
+  }
+}
+
+TEST_F(Load, ATensorOfAnotherShapeIsNamedWithBothShapes) {
+  Change change;
+  change.tensor = [](gguf::Writer& writer, const gguf::Tensor& tensor) {
+    if (tensor.name != "blk.1.attn_k.weight") return false;
+    const std::vector<float> values(64 * 64, 0.5f);
+    writer.add_values("blk.1.attn_k.weight", *tensor.format, {64, 64}, values);
+    return true;
+  };
+  const std::string text = refusal(change);
+  EXPECT_SAYS(text, "blk.1.attn_k.weight");
+  EXPECT_SAYS(text, "64 x 64");
+  EXPECT_SAYS(text, "64 x 32");
+}
+
+TEST_F(Load, AScaleThatIsNotFiniteIsNamedWithItsRow) {
+  Change change;
+  change.tensor = [](gguf::Writer& writer, const gguf::Tensor& tensor) {
+    if (tensor.name != "blk.0.ffn_up.weight") return false;
+    std::vector<std::byte> bytes(tensor.data, tensor.data + tensor.bytes);
+    const std::uint16_t infinity = 0x7c00;
+    std::memcpy(bytes.data() + 100 * 68, &infinity, 2);  // Q8_0: 34 bytes a block, two blocks a row
+    writer.add_tensor("blk.0.ffn_up.weight", *tensor.format, {64, 128}, std::move(bytes));
+    return true;
+  };
+  const std::string text = refusal(change);
+  EXPECT_SAYS(text, "blk.0.ffn_up.weight");
+  EXPECT_SAYS(text, "not finite");
+  EXPECT_SAYS(text, "row 100");
+}
+
+TEST_F(Load, ANormThatIsNotFiniteOrQuantisedIsRefused) {
+  for (const bool quantised : {false, true}) {
+    Change change;
+    change.tensor = [&](gguf::Writer& writer, const gguf::Tensor& tensor) {
+      if (tensor.name != "output_norm.weight") return false;
+      std::vector<float> values(64, quantised ? 1.0f : NAN);
+      writer.add_values("output_norm.weight", *find_format(quantised ? "Q8_0" : "F32"), {64}, values);
+      return true;
+    };
+    const std::string text = refusal(change);
+    EXPECT_SAYS(text, "output_norm.weight");
+    EXPECT_SAYS(text, quantised ? "must be F32, F16 or BF16" : "not finite at index 0");
+  }
+}
+
+TEST_F(Load, SizesThatContradictEachOtherAreNamedByKey) {
+  EXPECT_SAYS(with_u32("llama.attention.head_count_kv", 3), "llama.attention.head_count_kv is 3");
+  EXPECT_SAYS(with_u32("llama.attention.head_count_kv", 4), "blk.0.attn_k.weight has the shape 64 x 32");
+  EXPECT_SAYS(with_u32("llama.attention.head_count", 0), "llama.attention.head_count is 0");
+  EXPECT_SAYS(with_u32("llama.attention.key_length", 15), "llama.attention.value_length");
+  EXPECT_SAYS(with_u32("llama.embedding_length", 80), "multiple of 32");
+  EXPECT_SAYS(with_u32("llama.block_count", 3), "blk.2.attn_norm.weight is missing");
+  EXPECT_SAYS(with_u32("llama.block_count", 1u << 20), "llama.block_count is 1048576");
+  EXPECT_SAYS(with_u32("llama.block_count", 1), "blk.1.");
+  EXPECT_SAYS(with_u32("llama.feed_forward_length", 0xffffffffu), "llama.feed_forward_length is 4294967295");
+  EXPECT_SAYS(with_u32("llama.rope.dimension_count", 18), "llama.rope.dimension_count is 18");
+  EXPECT_SAYS(with_u32("llama.expert_count", 8), "experts");
+  EXPECT_SAYS(with_u32("llama.attention.sliding_window", 4096), "full attention");
+}
+
+TEST_F(Load, MissingKeysAreNamed) {
+  for (const char* name :
+       {"llama.block_count", "llama.embedding_length", "llama.feed_forward_length",
+        "llama.attention.head_count", "llama.context_length", "llama.attention.layer_norm_rms_epsilon"}) {
+    Change change;
+    change.key = [&](gguf::Writer&, const gguf::Key& key) { return key.name == name; };
+    EXPECT_SAYS(refusal(change), name);
+  }
+}
+
+TEST_F(Load, PositionsThatAreScaledAreRefused) {
+  Change change;
+  change.more = [](gguf::Writer& writer) { writer.add_text("llama.rope.scaling.type", "yarn"); };
+  EXPECT_SAYS(refusal(change), "\"yarn\"");
+  change.more = [](gguf::Writer& writer) {
+    writer.add_values("rope_freqs.weight", *find_format("F32"), {8}, std::vector<float>(8, 1.0f));
+  };
+  EXPECT_SAYS(refusal(change), "rope_freqs.weight");
+}
+
+TEST_F(Load, ATensorNobodyUsesIsRefused) {
+  Change change;
+  change.more = [](gguf::Writer& writer) {
+    writer.add_values("blk.0.attn_q.bias", *find_format("F32"), {64}, std::vector<float>(64, 1.0f));
+  };
+  EXPECT_SAYS(refusal(change), "blk.0.attn_q.bias");
+}
+
+TEST_F(Load, AVocabularyOfAnotherSizeIsRefused) {
+  Change change;
+  change.key = [](gguf::Writer& writer, const gguf::Key& key) {
+    if (key.name != "tokenizer.ggml.tokens") return false;
+    writer.add_texts("tokenizer.ggml.tokens", {"a", "b"});
+    return true;
+  };
+  const std::string text = refusal(change);
+  EXPECT_SAYS(text, "2 tokens");
+  EXPECT_SAYS(text, "320 rows");
+}
+
+TEST_F(Load, ATrimmedHeadMustNameItsTokensInOrder) {
+  RandomModelOptions untied;
+  untied.tied_head = false;
+  const auto with = [&](std::vector<std::int32_t> tokens) {
+    Change change;
+    change.more = [&](gguf::Writer& writer) { writer.add_i32s("coppice.head.tokens", tokens); };
+    return refusal(change, untied);
+  };
+  EXPECT_SAYS(with({3, 3}), "has 3 at index 1");
+  EXPECT_SAYS(with({-1}), "has -1 at index 0");
+  EXPECT_SAYS(with({320}), "has 320 at index 0");
+  EXPECT_SAYS(with({1, 2}), "output.weight has the shape 64 x 320, but must have 64 x 2");
+  Change change;
+  change.more = [](gguf::Writer& writer) { writer.add_i32s("coppice.head.tokens", {1}); };
+  EXPECT_SAYS(refusal(change), "needs a tensor output.weight");
+}
+
+TEST_F(Load, APassWhoseValuesOverflowNamesTheLayerAndCommitsNothing) {
+  for (const char* format : {"Q8_0", "F32"}) {
+    RandomModelOptions options;
+    options.formats = {format};
+    Change change;
+    change.tensor = [](gguf::Writer& writer, const gguf::Tensor& tensor) {
+      if (tensor.name != "blk.1.ffn_norm.weight") return false;
+      writer.add_values("blk.1.ffn_norm.weight", *tensor.format, {64}, std::vector<float>(64, 3e38f));
+      return true;
+    };
+    const auto model = load_bytes(changed(change, options), pool_);
+    ASSERT_TRUE(model);
+    auto context = testing::make_context(*model, pool_);
+    const int sequence = *context->cache().open();
+    testing::expect_ok(context->cache().reserve(sequence, 8));
+    const Row row = {sequence, 5, 0, kCommitted, kCommitted, kLogits};
+    EXPECT_SAYS(message(context->forward({&row, 1})), "layer 1 is not finite");
+    EXPECT_EQ(context->cache().length(sequence), 0);
+  }
+}
+
+TEST_F(Load, OptionsOfRandomModelsAreChecked) {
+  const auto with = [](auto change) {
+    RandomModelOptions options;
+    change(options);
+    return message(random_model(options));
+  };
+  EXPECT_SAYS(with([](auto& o) { o.architecture = "mamba"; }), "llama, gpt2");
+  EXPECT_SAYS(with([](auto& o) { o.vocab = 259; }), "vocab is 259");
+  EXPECT_SAYS(with([](auto& o) { o.hidden = 40; }), "hidden is 40");
+  EXPECT_SAYS(with([](auto& o) { o.kv_heads = 3; }), "heads is 4");
+  EXPECT_SAYS(with([](auto& o) { o.formats = {"Q9_9"}; }), "Q9_9");
+}
+
+TEST_F(Load, TheSameOptionsGiveTheSameBytes) {
+  RandomModelOptions options;
+  EXPECT_EQ(*random_model(options), *random_model(options));
+  const auto first = *random_model(options);
+  options.seed = 2;
+  EXPECT_NE(*random_model(options), first);
+}
+
+}  // namespace
+}  // namespace coppice::core
