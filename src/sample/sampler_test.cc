@@ -237,6 +237,22 @@ TEST(Sampler, DrawnSequencesReproduceOnEveryMachine) {
   EXPECT_EQ(hash_of_draws(49152, 64), 14317469143482633916u);
 }
 
+TEST(Sampler, NoPlacesAskedForAreNoneGiven) {
+  Sampling options;
+  options.logprobs = 0;
+  for (const float temperature : {0.0f, 1.0f}) {
+    options.temperature = temperature;
+    const Sampler sampler = sampler_of(options, 40);
+    Sampler::Scratch scratch(40);
+    scratch.keys[0] = ~std::uint64_t{0};
+    const std::vector<float> logits = random_logits(40, 1);
+    const auto draw = sampler.draw(logits, {}, scratch);
+    EXPECT_EQ(draw->top, 0);
+    EXPECT_LT(draw->logprob, 0);
+    EXPECT_EQ(sampler.rank(logits, {}, scratch, {}), 0);
+  }
+}
+
 TEST(Sampler, LogprobsAreThoseBeforeFiltersAndTemperature) {
   Sampling options;
   options.temperature = 2;

@@ -47,7 +47,7 @@ int select_best(std::span<const float> x, int k, std::uint64_t* keys) {
   int count = 0, i = 0;
   for (; i < n && count < k; ++i)
     if (x[i] != kNever) keys[count++] = rank_key(x[i], i);
-  if (i == n) return count;
+  if (i == n || count == 0) return count;
   std::make_heap(keys, keys + count);  // the worst of the best on top
   float bar = value_of(keys[0]);
   while (i < n) {
