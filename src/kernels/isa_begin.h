@@ -9,3 +9,6 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+
+// For what must live in its caller's registers.
+#define COPPICE_INLINE inline __attribute__((always_inline))

@@ -12,7 +12,7 @@
 namespace coppice::core {
 namespace {
 
-constexpr int kTileRows = 4;
+constexpr int kTileRows = 6;
 constexpr std::size_t kAhead = 24 * 1024;  // bytes, measured: docs/numerics.md 21
 // The bits of 1.5 * 2^23: an integer sum started there is, read as a float, 1.5 * 2^23 + sum exactly.
 constexpr std::int32_t kMagicBits = 0x4B400000;
@@ -56,7 +56,8 @@ __m512 halves(const std::byte* p) {
 
 // acc += one block.
 template <PackedKind kind, int rows, int groups>
-void block_product(const Tile& t, const std::byte* const* w, std::size_t b, __m512 (*acc)[groups]) {
+COPPICE_INLINE void block_product(const Tile& t, const std::byte* const* w, std::size_t b,
+                                  __m512 (*acc)[groups]) {
   constexpr int zero = kind == PackedKind::q4 ? 8 : kind == PackedKind::q8 ? 128 : 0;
   const auto blocks = static_cast<std::size_t>(t.blocks);
   const __m512i mask = _mm512_set1_epi8(15);
@@ -129,6 +130,8 @@ void tile_rows(const Tile& t, int rows, int groups) {
   if (rows == 2) tile_groups<kind, 2, ahead>(t, groups);
   if (rows == 3) tile_groups<kind, 3, ahead>(t, groups);
   if (rows == 4) tile_groups<kind, 4, ahead>(t, groups);
+  if (rows == 5) tile_groups<kind, 5, ahead>(t, groups);
+  if (rows == 6) tile_groups<kind, 6, ahead>(t, groups);
 }
 
 template <PackedKind kind>
@@ -144,8 +147,9 @@ void product(const MatmulTask& task, const WeightsView& w, int group_begin, int 
               task.q.sums,
               task.y + g * kGroupOutputs,
               task.y_stride};
-    for (int row = 0; row < task.rows;) {
-      const int rows = task.rows - row < kTileRows ? task.rows - row : kTileRows;
+    const int tiles = (task.rows + kTileRows - 1) / kTileRows;  // as even as can be
+    for (int tile = 0, row = 0; tile < tiles; ++tile) {
+      const int rows = (task.rows - row + tiles - tile - 1) / (tiles - tile);
       row == 0 ? tile_rows<kind, true>(t, rows, groups) : tile_rows<kind, false>(t, rows, groups);
       t.skip(static_cast<std::size_t>(rows));
       row += rows;
