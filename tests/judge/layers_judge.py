@@ -96,7 +96,7 @@ def main():
                 dict(arch="gpt2", types=("Q4_1", "Q4_0", "Q8_0", "F32"), seed=13)]):
             path = f"{scratch}/{number}.gguf"
             random_model.write(path, **wanted)
-            cases.append((str(wanted), path, 70))
+            cases.append((str(wanted), path, 60))
         for number, (name, path, rows) in enumerate(cases):
             folder = pathlib.Path(scratch) / f"case{number}"
             folder.mkdir()
