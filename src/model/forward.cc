@@ -1,6 +1,6 @@
-// One pass, as every thread runs it. A layer is eleven stages with a barrier after each:
+// One pass, as every thread runs it. A layer is nine stages with a barrier after each:
 //
-//   (add,) norm, quantise | q, k, v | RoPE, store K and V | attention | quantise | output
+//   (add,) norm, quantise | q, k, v | RoPE, store K and V | attention, quantise | output
 //   add, norm, quantise | gate, up | activation, quantise | down | (the next layer adds it)
 //
 // Matmuls are split by groups of 16 outputs, attention by (row, KV head), the rest by rows or by stretches of
@@ -75,8 +75,7 @@ void Context::Workspace::layer(Lane& lane) {
     lane.live = {wanted_rows.data(), static_cast<std::size_t>(wanted_count)};
     if (lane.live.empty()) return;
   }
-  attend(lane);
-  quantise_rows(layer.attention_output.packed.quantised(), lane);
+  attend(layer.attention_output.packed.quantised(), lane);
   const Product output[] = {{&layer.attention_output, out, out_stride}};
   multiply(output, lane);
 
@@ -169,7 +168,10 @@ void Context::Workspace::store_rows(const LayerWeights& layer, const Lane& lane)
   pool.barrier();
 }
 
-void Context::Workspace::attend(const Lane& lane) {
+// The thread that made an output also quantises it, unless a group of 32 spans the outputs of two KV heads.
+void Context::Workspace::attend(bool quantise, const Lane& lane) {
+  const int head_group = q_width / config.kv_heads;  // outputs of one KV head
+  const bool groups_end_with_heads = head_group % kBlockInputs == 0;
   const Span1 mine = lane.share_of(static_cast<int>(lane.live.size()) * config.kv_heads);
   for (int item = mine.begin; item < mine.end;) {
     const int j = item / config.kv_heads, first = item % config.kv_heads;
@@ -188,9 +190,13 @@ void Context::Workspace::attend(const Lane& lane) {
     row.scratch_stride = cache.scratch_stride();
     row.workspace = attention + static_cast<std::size_t>(lane.thread) * attention_floats;
     kernels.attention(cache.layout(), row, first, last);
+    if (groups_end_with_heads)
+      quantise_stretch(static_cast<std::size_t>(j) * q_width + first * head_group,
+                       (last - first) * head_group, quantise, lane.stage);
     item += last - first;
   }
   pool.barrier();
+  if (!groups_end_with_heads) quantise_rows(quantise, lane);
 }
 
 // ---- what matmuls read
@@ -209,7 +215,7 @@ void Context::Workspace::quantise_stretch(std::size_t at, int count, bool quanti
   if (!finite) not_finite(stage);
 }
 
-// Attention's output, in stretches that need not end with a row: groups of 32 know nothing of rows.
+// All of attention's output, in stretches that need not end with a row: groups of 32 know nothing of rows.
 void Context::Workspace::quantise_rows(bool quantise, const Lane& lane) {
   const Span1 groups = lane.share_of(static_cast<int>(lane.live.size()) * (q_width / kBlockInputs));
   if (groups.end > groups.begin)

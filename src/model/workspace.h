@@ -44,7 +44,7 @@ struct Context::Workspace {
   void head(const Lane& lane);
   void norm_rows(const WeightMatrix* added, const NormWeights& weights, bool quantise, const Lane& lane);
   void store_rows(const LayerWeights& layer, const Lane& lane);
-  void attend(const Lane& lane);
+  void attend(bool quantise, const Lane& lane);
   void quantise_rows(bool quantise, const Lane& lane);
   void activate(const LayerWeights& layer, const Lane& lane);
   void finish_rows(const Lane& lane);
