@@ -35,8 +35,8 @@ struct Fit {
 
 std::unique_ptr<Grower> make(const std::string& mix, const std::shared_ptr<const KatzModel>& katz) {
   std::vector<std::unique_ptr<Drafter>> drafters;
-  drafters.push_back(std::make_unique<LookupDrafter>(1, 8192));
-  if (mix == "lookup | ngram") drafters.push_back(std::make_unique<NgramDrafter>(katz));
+  if (mix != "ngram") drafters.push_back(std::make_unique<LookupDrafter>(1, 8192));
+  if (mix != "lookup") drafters.push_back(std::make_unique<NgramDrafter>(katz));
   return std::make_unique<Grower>(std::move(drafters), Grower::Options{});
 }
 
@@ -94,7 +94,7 @@ Status run(const Fit& options) {
   COPPICE_TRY(const auto katz, KatzModel::parse(bytes, "counted"));
 
   std::string file = "coppice-mixer 1\n";
-  for (const std::string mix : {"lookup", "lookup | ngram"}) {
+  for (const std::string mix : {"lookup", "ngram", "lookup | ngram"}) {
     std::vector<const Text*> all, sampled;
     for (std::size_t i = counted; i < texts.size(); ++i) {
       all.push_back(&texts[i]);

@@ -9,6 +9,8 @@
 #include "draft/lookup_drafter.h"
 #include "draft/ngram_drafter.h"
 #include "draft/prior.h"
+#include "draft/registry.h"
+#include "gguf/file.h"
 #include "texts.h"
 
 namespace coppice::tools {
@@ -17,7 +19,8 @@ namespace {
 using namespace core;
 
 struct Setup {
-  std::string in, ngram, prior, count;
+  std::string in, ngram, prior, count, mix, vocabulary;
+  std::size_t limit = 0;
   std::vector<int> sizes{1, 4, 8, 16};
   KatzBuildOptions build;
 };
@@ -34,28 +37,59 @@ Result<std::vector<std::byte>> count(const std::string& path, KatzBuildOptions b
   return bytes;
 }
 
-Status run(const Setup& setup) {
-  COPPICE_TRY(const auto texts, read_texts(setup.in));
+// lookup | ngram, the n-grams from a file or counted here; or any mix.
+Result<std::unique_ptr<Grower>> make(const Setup& setup, std::vector<std::byte>& counted, ThreadPool& pool,
+                                     Vocabulary& vocabulary) {
+  if (!setup.mix.empty()) {
+    COPPICE_TRY(const auto file, gguf::File::open(setup.vocabulary));
+    COPPICE_TRY(vocabulary, Vocabulary::read(*file));
+    DraftEnvironment environment;
+    environment.vocabulary = &vocabulary;
+    environment.pool = &pool;
+    environment.load_model = [&pool](const std::string& path) -> Result<std::shared_ptr<const Model>> {
+      COPPICE_TRY(auto draft, gguf::File::open(path));
+      return Model::load(draft, pool);
+    };
+    environment.load_vocabulary = [](const std::string& path) -> Result<Vocabulary> {
+      COPPICE_TRY(const auto draft, gguf::File::open(path));
+      return Vocabulary::read(*draft);
+    };
+    COPPICE_TRY(const auto mix, parse_drafters(setup.mix));
+    return make_grower(mix, environment);
+  }
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<LookupDrafter>(1, 8192));
-  std::vector<std::byte> counted;
+  if (!setup.count.empty()) {
+    COPPICE_TRY(counted, count(setup.count, setup.build));
+  }
   if (!setup.ngram.empty() || !setup.count.empty()) {
-    if (!setup.count.empty()) {
-      COPPICE_TRY(counted, count(setup.count, setup.build));
-    }
     COPPICE_TRY(auto katz,
                 setup.count.empty() ? KatzModel::open(setup.ngram) : KatzModel::parse(counted, "counted"));
     drafters.push_back(std::make_unique<NgramDrafter>(std::move(katz)));
   }
-  Grower grower(std::move(drafters), {});
+  auto grower = std::make_unique<Grower>(std::move(drafters), Grower::Options{});
+  (void)apply_prior(builtin_prior(), *grower);
+  return grower;
+}
+
+Status run(const Setup& setup) {
+  COPPICE_TRY(const auto texts, read_texts(setup.in));
+  std::vector<std::byte> counted;
+  ThreadPool pool(setup.mix.empty() ? 1 : 2);
+  Vocabulary vocabulary;
+  COPPICE_TRY(const auto made, make(setup, counted, pool, vocabulary));
+  Grower& grower = *made;
   if (!setup.prior.empty()) {
     COPPICE_TRY(const auto loaded, load_prior(setup.prior));
     COPPICE_TRY_STATUS(apply_prior(loaded, grower));
   }
-  const Sampler sampler;
+  COPPICE_TRY(const Sampler sampler,
+              Sampler::make({}, static_cast<int>(std::max<std::size_t>(vocabulary.tokens.size(), 1)), {}));
   std::map<std::string, std::map<int, Replayed>> sums;
   for (const int nodes : setup.sizes) {
+    std::map<std::string, std::size_t> taken;
     for (const Text& text : texts) {
+      if (setup.limit > 0 && ++taken[text.kind] > setup.limit) continue;
       Budget budget;
       budget.nodes = nodes;
       budget.price = 0;
@@ -64,15 +98,21 @@ Status run(const Setup& setup) {
       sum.tokens += one.tokens;
       sum.passes += one.passes;
       sum.top1 += one.top1;
+      sum.nodes += one.nodes;
+      sum.draft_passes += one.draft_passes;
+      sum.trees = sum.trees * 31 + one.trees;
     }
   }
   for (const auto& [kind, by_nodes] : sums) {
-    fmt::print("{:8}", kind);
-    for (const auto& [nodes, sum] : by_nodes)
-      fmt::print("  {:3}: {:.2f} (top-1 {:.3f})", nodes,
-                 static_cast<double>(sum.tokens) / static_cast<double>(sum.passes),
-                 static_cast<double>(sum.top1) / static_cast<double>(sum.passes));
-    fmt::print("\n");
+    for (const auto& [nodes, sum] : by_nodes) {
+      const auto passes = static_cast<double>(sum.passes);
+      fmt::print("{:8} {:3} nodes: {:.3f} tokens a pass, first guess right {:.3f}", kind, nodes,
+                 static_cast<double>(sum.tokens) / passes, static_cast<double>(sum.top1) / passes);
+      if (sum.draft_passes > 0)
+        fmt::print(", {:.3f} passes of drafts, trees {:016x}", static_cast<double>(sum.draft_passes) / passes,
+                   sum.trees);
+      fmt::print("\n");
+    }
   }
   return {};
 }
@@ -90,6 +130,9 @@ int main(int argc, char** argv) {
   app.add_option("--order", setup.build.order, "longest context of --count");
   app.add_option("--min-count", setup.build.min_count, "per context length")->delimiter(',');
   app.add_option("--max-continuations", setup.build.max_continuations, "per context");
+  app.add_option("--mix", setup.mix, "any drafter expression instead, with --vocabulary");
+  app.add_option("--vocabulary", setup.vocabulary, "the GGUF whose token ids these are");
+  app.add_option("--limit", setup.limit, "texts of each kind");
   app.add_option("--prior", setup.prior, "a .mixer file");
   app.add_option("--nodes", setup.sizes, "sizes of the trees")->delimiter(',');
   CLI11_PARSE(app, argc, argv);

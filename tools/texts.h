@@ -41,7 +41,9 @@ struct Replayed {
   std::uint64_t tokens = 0;
   std::uint64_t passes = 0;
   std::uint64_t nodes = 0;
-  std::uint64_t top1 = 0;  // the best first guess was right
+  std::uint64_t top1 = 0;          // the best first guess was right
+  std::uint64_t draft_passes = 0;  // the prompt's included
+  std::uint64_t trees = 0;         // a hash of all trees
 };
 
 // What a target that writes this text would have accepted, cycle by cycle. budget.nodes = 0: nothing is
@@ -68,6 +70,9 @@ inline Replayed replay(core::Grower& grower, const Text& text, const core::Budge
     do {
       node = tree.child(node, ids[at + accepted++]);
     } while (node != core::kNoNode && at + accepted < ids.size());
+    for (int n = 1; n < tree.size(); ++n)
+      sum.trees =
+          sum.trees * 1099511628211u + static_cast<std::uint64_t>(tree.token(n)) * 257 + tree.parent(n);
     sum.top1 += tree.size() > 1 && tree.token(1) == ids[at];
     sum.nodes += static_cast<std::uint64_t>(tree.size()) - 1;
     ++sum.passes;
@@ -75,6 +80,7 @@ inline Replayed replay(core::Grower& grower, const Text& text, const core::Budge
     grower.observe(0, committed, ids.subspan(at, accepted));
     at += accepted;
   }
+  sum.draft_passes = grower.take_cost().passes;
   if (weights != nullptr) weights->assign(grower.weights(0).begin(), grower.weights(0).end());
   grower.end(0);
   return sum;

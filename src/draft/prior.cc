@@ -112,11 +112,16 @@ std::string mix_text(const PriorSection& section) {
 }
 
 // Where the features of each drafter of `grower` begin in the section; empty if it does not fit.
-std::vector<int> offsets_in(const PriorSection& section, const Grower& grower) {
-  if (section.drafters.size() != grower.drafters().size() || section.buckets != grower.buckets()) return {};
+// `cheap`: models are left out of the comparison and have offset 0.
+std::vector<int> offsets_in(const PriorSection& section, const Grower& grower, bool cheap = false) {
+  if (section.buckets != grower.buckets()) return {};
   std::vector<bool> used(section.drafters.size());
   std::vector<int> offsets;
   for (const auto& drafter : grower.drafters()) {
+    if (cheap && drafter->shape().costly) {
+      offsets.push_back(0);
+      continue;
+    }
     int offset = kOwnFeatures;
     std::size_t i = 0;
     for (; i < section.drafters.size(); ++i) {
@@ -128,6 +133,7 @@ std::vector<int> offsets_in(const PriorSection& section, const Grower& grower) {
     used[i] = true;
     offsets.push_back(offset);
   }
+  if (std::find(used.begin(), used.end(), false) != used.end()) return {};
   return offsets;
 }
 
@@ -145,6 +151,33 @@ std::vector<float> arranged(const PriorSection& section, const Grower& grower,
   }
   const auto noise = section.weights.end() - section.buckets * kNoiseFeatures;
   weights.insert(weights.end(), noise, section.weights.end());
+  return weights;
+}
+
+// With a model that speaks, what the cheap drafters say counts for less. Its own feature 1 is a quarter of
+// its chance's logit (model_drafter.cc), so weight 4 is to believe it.
+constexpr float kBesideAModel = 0.5f;
+constexpr float kBelief = 3.0f;
+
+std::vector<float> composed(const PriorSection* cheap, const Grower& grower,
+                            const std::vector<int>& offsets) {
+  std::vector<float> weights = Mixture::untaught(grower.features(), grower.buckets());
+  const int features = grower.features();
+  const int models = static_cast<int>(std::count(offsets.begin(), offsets.end(), 0));
+  const int cheap_features = cheap == nullptr ? 0 : drafter_features(*cheap);
+  for (int set = 0; set < 2 * grower.buckets(); ++set) {
+    float* to = &weights[static_cast<std::size_t>(set) * features];
+    const float* from =
+        cheap == nullptr ? nullptr : &cheap->weights[static_cast<std::size_t>(set) * cheap_features];
+    to[0] = from == nullptr ? 0.0f : kBesideAModel * from[0];
+    to += kOwnFeatures;
+    for (std::size_t d = 0; d < offsets.size(); ++d) {
+      const int n = grower.drafters()[d]->shape().features;
+      for (int i = 0; i < n && offsets[d] != 0; ++i) to[i] = kBesideAModel * from[offsets[d] + i];
+      if (offsets[d] == 0) to[1] = kBelief / static_cast<float>(models);
+      to += n;
+    }
+  }
   return weights;
 }
 
@@ -204,6 +237,17 @@ Status apply_prior(const MixerPrior& prior, Grower& grower) {
     wanted += (wanted.empty() ? "" : " | ") + std::string(drafter->name());
   return fail(fmt::format("{} was fitted for {}, not for the mix `{}`; leave the prior out or fit one",
                           prior.name, have.empty() ? "no mix" : have, wanted));
+}
+
+void compose_prior(const MixerPrior& prior, Grower& grower) {
+  const auto costly = [](const auto& drafter) { return drafter->shape().costly; };
+  if (std::none_of(grower.drafters().begin(), grower.drafters().end(), costly)) return;
+  for (const PriorSection& section : prior.sections) {
+    const std::vector<int> offsets = offsets_in(section, grower, true);
+    if (!offsets.empty()) return (void)grower.set_prior(composed(&section, grower, offsets));
+  }
+  if (std::all_of(grower.drafters().begin(), grower.drafters().end(), costly))
+    (void)grower.set_prior(composed(nullptr, grower, std::vector<int>(grower.drafters().size())));
 }
 
 }  // namespace coppice::core

@@ -116,7 +116,8 @@ Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEn
                 "` has more than one drafter that chooses the mixer's weights;"
                 " leave `lookup` in once");
   auto grower = std::make_unique<Grower>(std::move(drafters), Grower::Options{environment.sequences});
-  (void)apply_prior(builtin_prior(), *grower);  // a mix it was not made for learns from nothing
+  // A mix nothing is known about learns from nothing.
+  if (!apply_prior(builtin_prior(), *grower)) compose_prior(builtin_prior(), *grower);
   return grower;
 }
 
