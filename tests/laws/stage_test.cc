@@ -58,13 +58,15 @@ Grown grow_along(const std::string& expression, std::span<const Token> text, std
 TEST(StageLaw, NgramsOfItsOwnTextSaveADraftFourTenthsOfItsPassesForEqualTrees) {
   const LawModel& model = smollm2();
   std::uint64_t with = 0, without = 0;
-  for (const char* prompt :
-       {"<|im_start|>user\nWrite a Python function that counts the vowels of a string.<|im_end|>\n"
-        "<|im_start|>assistant\n",
-        "def is_prime(n: int) -> bool:\n    \"\"\"Whether n is a prime number.\"\"\"\n"}) {
+  for (const char* task :
+       {"def is_prime(n: int) -> bool:\n    \"\"\"Whether n is a prime number.\"\"\"\n",
+        "def reverse_words(text: str) -> str:\n    \"\"\"The words of text, last first.\n    "
+        ">>> reverse_words('a b c')\n    'c b a'\n    \"\"\"\n"}) {
+    const std::string prompt = std::string("<|im_start|>user\nComplete this function.\n\n") + task +
+                               "<|im_end|>\n<|im_start|>assistant\n";
     Case plain;
     plain.prompt = model.tokenizer->encode(prompt, true);
-    plain.sampling.max_tokens = 64;
+    plain.sampling.max_tokens = 96;
     std::vector<Token> text = plain.prompt;
     const std::vector<Token> answer = run(model, plain).ids;
     text.insert(text.end(), answer.begin(), answer.end());
