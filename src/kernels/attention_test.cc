@@ -154,6 +154,11 @@ TEST_P(EveryTablesAttention, LargeAndNegativeScoresStayExact) {
   expect_same_bits(expected, s.attend(table(), 650, true, 2), "large scores");
 }
 
+TEST_P(EveryTablesAttention, SegmentsAreMergedAsStated) {  // many heads: one rounding shows in few of them
+  const Sequence s({CacheType::f32, 64, 128, 4}, 2100, 13);
+  expect_same_bits(s.attend(scalar(), 2100, false, 1), s.attend(table(), 2090, true, 2), "segments");
+}
+
 TEST_P(EveryTablesAttention, StoresTheBytesTheScalarOneStores) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const KvLayout& shape : kShapes)
