@@ -107,4 +107,16 @@ Result<std::string> read_text(const std::string& path) {
   return text.str();
 }
 
+Status write_text(const std::string& path, const std::string& text) {
+  const std::string aside = path + ".part";
+  {
+    std::ofstream file(aside, std::ios::binary);
+    file << text;
+    if (!file.flush()) return fail(fmt::format("cannot write {}", path));
+  }
+  if (std::rename(aside.c_str(), path.c_str()) == 0) return {};
+  std::remove(aside.c_str());
+  return fail(fmt::format("cannot write {}", path));
+}
+
 }  // namespace coppice::app

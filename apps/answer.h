@@ -38,5 +38,7 @@ std::string printable(std::string_view bytes);
 
 // What a person types and files carry: the text of a file, of stdin ("-"), or as given.
 Result<std::string> read_text(const std::string& path);
+// Written aside, then renamed: nobody ever sees half a file.
+Status write_text(const std::string& path, const std::string& text);
 
 }  // namespace coppice::app

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -23,7 +22,7 @@ struct Flags {
   SpeculationFlags speculation;
   EngineFlags engine;
   std::string prompts, instruction, json;
-  std::vector<std::string> modes{"greedy"};
+  std::vector<std::string> modes{"greedy"}, drafters{"lookup"};
   int limit = 0, repeat = 1;
   bool chat = false;
 };
@@ -35,15 +34,16 @@ struct Mode {
 
 // One way of decoding over all prompts.
 struct Side {
+  std::string name;
   Stats stats;
-  std::vector<double> seconds;  // per repeat
+  int same = 0;                  // prompts whose text was the plain one
+  std::vector<double> speedups;  // over plain, of each prompt and repeat
 };
 
 struct Outcome {
   Mode mode;
-  Side plain, staged;
-  int same = 0, prompts = 0;
-  std::vector<double> speedups;  // of each prompt and repeat
+  std::vector<Side> sides;  // plain first
+  int prompts = 0;
 };
 
 double median(std::vector<double> values) {
@@ -115,87 +115,114 @@ Result<std::vector<Mode>> read_modes(const Flags& flags) {
   return modes;
 }
 
-class Bench {
- public:
-  Bench(const Flags& flags, Model model, Engine plain, Engine staged)
-      : flags_(flags), model_(std::move(model)), plain_(std::move(plain)), staged_(std::move(staged)) {}
-
-  Result<Outcome> run(const Mode& mode, std::span<const std::vector<Token>> prompts);
-  const Engine& staged() const { return staged_; }
-
- private:
-  Result<Generation> once(Engine& engine, const std::vector<Token>& prompt, const Mode& mode,
-                          std::size_t number, Side& side);
-  static bool same(const Generation& a, const Generation& b);
-
-  const Flags& flags_;
-  Model model_;
-  Engine plain_, staged_;
+// One way of decoding.
+struct Contender {
+  std::string name;
+  Engine engine;
 };
 
-Result<Generation> Bench::once(Engine& engine, const std::vector<Token>& prompt, const Mode& mode,
-                               std::size_t number, Side& side) {
+class Bench {
+ public:
+  Bench(const Flags& flags, std::vector<Contender> contenders)
+      : flags_(flags), contenders_(std::move(contenders)) {}
+
+  Result<Outcome> run(const Mode& mode, std::span<const std::vector<Token>> prompts);
+
+ private:
+  Status one_prompt(const Mode& mode, const std::vector<Token>& prompt, std::size_t number, int repeat,
+                    Outcome& out);
+
+  const Flags& flags_;
+  std::vector<Contender> contenders_;  // plain first
+};
+
+Result<Generation> answer_one(Engine& engine, const std::vector<Token>& prompt, const Mode& mode,
+                              std::size_t number) {
   Request request;
   request.prompt = prompt;
   request.sampling = mode.sampling;
   request.sampling.stream = static_cast<std::uint32_t>(number);
   request.on_event = [](const Event&) { return !interrupted(); };
   auto answer = engine.generate(request);
-  if (!answer) return answer;
-  if (answer->stop == StopReason::failed) return fail(answer->error);
-  side.stats.add(answer->stats);
+  if (answer && answer->stop == StopReason::failed) return fail(answer->error);
   return answer;
 }
 
-bool Bench::same(const Generation& a, const Generation& b) {
+bool same(const Generation& a, const Generation& b) {
   return a.tokens.size() == b.tokens.size() && a.text == b.text &&
          std::equal(a.tokens.begin(), a.tokens.end(), b.tokens.begin(),
                     [](const EmittedToken& x, const EmittedToken& y) { return x.token == y.token; });
 }
 
+// Everybody answers; who begins rotates, so that a drifting machine favours nobody.
+Status Bench::one_prompt(const Mode& mode, const std::vector<Token>& prompt, std::size_t number, int repeat,
+                         Outcome& out) {
+  std::vector<std::optional<Generation>> answers(contenders_.size());
+  for (std::size_t k = 0; k < contenders_.size(); ++k) {
+    const std::size_t who = (k + number + static_cast<std::size_t>(repeat)) % contenders_.size();
+    auto answer = answer_one(contenders_[who].engine, prompt, mode, number);
+    if (!answer) return tl::unexpected(answer.error());
+    answers[who] = std::move(*answer);
+  }
+  for (std::size_t who = 0; who < contenders_.size(); ++who) {
+    Side& side = out.sides[who];
+    side.stats.add(answers[who]->stats);
+    if (repeat == 0 && same(*answers[0], *answers[who])) ++side.same;
+    side.speedups.push_back(answers[0]->stats.decode_seconds /
+                            std::max(1e-9, answers[who]->stats.decode_seconds));
+  }
+  return {};
+}
+
 Result<Outcome> Bench::run(const Mode& mode, std::span<const std::vector<Token>> prompts) {
-  Outcome outcome;
-  outcome.mode = mode;
-  outcome.prompts = static_cast<int>(prompts.size());
+  Outcome out;
+  out.mode = mode;
+  out.prompts = static_cast<int>(prompts.size());
+  for (const Contender& contender : contenders_) {
+    out.sides.emplace_back();
+    out.sides.back().name = contender.name;
+  }
   for (int repeat = 0; repeat < flags_.repeat; ++repeat) {
     for (std::size_t i = 0; i < prompts.size() && !interrupted(); ++i) {
-      show_progress(mode.name,
-                    (static_cast<double>(repeat) * prompts.size() + i) / (prompts.size() * flags_.repeat),
+      const double done =
+          static_cast<double>(repeat) * static_cast<double>(prompts.size()) + static_cast<double>(i);
+      show_progress(mode.name, done / (static_cast<double>(prompts.size()) * flags_.repeat),
                     fmt::format("{} of {}", i + 1, prompts.size()));
-      // Which goes first alternates, so that a drifting machine favours neither.
-      const bool plain_first = (i + static_cast<std::size_t>(repeat)) % 2 == 0;
-      Result<Generation> plain = fail(""), staged = fail("");
-      if (plain_first) plain = once(plain_, prompts[i], mode, i, outcome.plain);
-      staged = once(staged_, prompts[i], mode, i, outcome.staged);
-      if (!plain_first) plain = once(plain_, prompts[i], mode, i, outcome.plain);
-      if (!plain) return tl::unexpected(plain.error());
-      if (!staged) return tl::unexpected(staged.error());
-      if (repeat == 0 && same(*plain, *staged)) ++outcome.same;
-      outcome.speedups.push_back(plain->stats.decode_seconds / std::max(1e-9, staged->stats.decode_seconds));
+      Status answered = one_prompt(mode, prompts[i], i, repeat, out);
+      if (!answered) return tl::unexpected(answered.error());
     }
   }
   clear_progress();
-  return outcome;
+  return out;
 }
 
-void print_outcome(const Outcome& outcome) {
-  const Stats& p = outcome.plain.stats;
-  const Stats& s = outcome.staged.stats;
-  const double bytes = p.bytes_per_token() > 0 ? s.bytes_per_token() / p.bytes_per_token() : 0;
-  fmt::print("{:<16} {:<12} {:>8.1f} {:>8.2f}x {:>13.2f} {:>13.2f} {:>10.2f} {:>11}\n", outcome.mode.name,
-             "plain", p.tokens_per_second(), 1.0, 1.0, 0.0, 1.0, "");
-  fmt::print("{:<16} {:<12} {:>8.1f} {:>8.2f}x {:>13.2f} {:>13.2f} {:>10.2f} {:>11}\n", "", "speculative",
-             s.tokens_per_second(), median(outcome.speedups), s.tokens_per_pass(), s.mean_accepted(), bytes,
-             fmt::format("{}/{}", outcome.same, outcome.prompts));
+void print_header() {
+  fmt::print("{:<14} {:<30} {:>7} {:>9} {:>12} {:>9} {:>10} {:>10}\n", "", "", "tok/s", "speed-up",
+             "tokens/pass", "accepted", "bytes/tok", "same text");
 }
 
-ordered_json outcome_json(const Outcome& outcome) {
-  return {{"mode", outcome.mode.name},
-          {"prompts", outcome.prompts},
-          {"same_text", outcome.same},
-          {"median_speedup", median(outcome.speedups)},
-          {"plain", ordered_json::parse(stats_json(outcome.plain.stats))},
-          {"speculative", ordered_json::parse(stats_json(outcome.staged.stats))}};
+void print_outcome(const Outcome& out) {
+  const double plain_bytes = out.sides[0].stats.bytes_per_token();
+  for (std::size_t who = 0; who < out.sides.size(); ++who) {
+    const Side& side = out.sides[who];
+    fmt::print("{:<14} {:<30} {:>7.1f} {:>8.2f}x {:>12.2f} {:>9.2f} {:>10.2f} {:>10}\n",
+               who == 0 ? out.mode.name : "", side.name, side.stats.tokens_per_second(),
+               median(side.speedups), side.stats.tokens_per_pass(), side.stats.mean_accepted(),
+               plain_bytes > 0 ? side.stats.bytes_per_token() / plain_bytes : 0,
+               fmt::format("{}/{}", side.same, out.prompts));
+  }
+}
+
+ordered_json outcome_json(const Outcome& out) {
+  ordered_json sides = ordered_json::array();
+  for (const Side& side : out.sides) {
+    sides.push_back({{"name", side.name},
+                     {"same_text", side.same},
+                     {"median_speedup", median(side.speedups)},
+                     {"speedups", side.speedups},
+                     {"stats", ordered_json::parse(stats_json(side.stats))}});
+  }
+  return {{"mode", out.mode.name}, {"prompts", out.prompts}, {"sides", sides}};
 }
 
 Result<std::vector<std::vector<Token>>> tokenise(const Flags& flags, const Model& model,
@@ -231,6 +258,30 @@ Result<std::vector<std::vector<Token>>> tokenise(const Flags& flags, const Model
   return out;
 }
 
+// Plain, and every drafter expression; "NAME: EXPRESSION" gives it a name of its own.
+Result<std::vector<Contender>> make_contenders(const Flags& flags, const Model& model) {
+  std::vector<std::pair<std::string, std::string>> wanted = {{"plain", "none"}};
+  for (const std::string& entry : flags.drafters) {
+    const auto colon = entry.find(": ");
+    if (colon == std::string::npos) {
+      wanted.emplace_back(entry, entry);
+    } else {
+      wanted.emplace_back(entry.substr(0, colon), entry.substr(colon + 2));
+    }
+  }
+  std::vector<Contender> contenders;
+  for (const auto& [name, drafters] : wanted) {
+    Speculation speculation = flags.speculation.resolve();
+    speculation.drafters = drafters;
+    auto options = flags.engine.resolve(speculation);
+    if (!options) return tl::unexpected(options.error());
+    auto engine = Engine::make(model, *options);
+    if (!engine) return tl::unexpected(engine.error());
+    contenders.push_back({name, std::move(*engine)});
+  }
+  return contenders;
+}
+
 Result<int> run_decode(const Flags& flags) {
   auto modes = read_modes(flags);
   if (!modes) return tl::unexpected(modes.error());
@@ -238,29 +289,20 @@ Result<int> run_decode(const Flags& flags) {
   if (!prompts) return tl::unexpected(prompts.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
-  Speculation speculation = flags.speculation.resolve();
-  auto options = flags.engine.resolve(speculation);
-  if (!options) return tl::unexpected(options.error());
-  auto staged = Engine::make(*model, *options);
-  if (!staged) return tl::unexpected(staged.error());
-  options->speculation = Speculation{};
-  options->speculation.drafters = "none";
-  auto plain = Engine::make(*model, *options);
-  if (!plain) return tl::unexpected(plain.error());
-  auto tokens = tokenise(flags, *model, *prompts, plain->options().context);
+  auto contenders = make_contenders(flags, *model);
+  if (!contenders) return tl::unexpected(contenders.error());
+  auto tokens = tokenise(flags, *model, *prompts, contenders->front().engine.options().context);
   if (!tokens) return tl::unexpected(tokens.error());
   catch_interrupts();
   const ordered_json machine = ordered_json::parse(system_info());
-  fmt::print("{}, {} prompts, up to {} tokens each, drafters: {}, trees of {} nodes\n{}, {} threads\n\n",
-             model->info().name, tokens->size(), flags.sampling.sampling.max_tokens, speculation.drafters,
-             speculation.nodes, machine["cpu"].get<std::string>(),
+  fmt::print("{}, {} prompts, up to {} tokens each, trees of {} nodes\n{}, {} threads\n\n",
+             model->info().name, tokens->size(), flags.sampling.sampling.max_tokens,
+             flags.speculation.speculation.nodes, machine["cpu"].get<std::string>(),
              flags.model.threads > 0 ? flags.model.threads : machine["cores"].get<int>());
-  fmt::print("{:<16} {:<12} {:>8} {:>9} {:>13} {:>13} {:>10} {:>11}\n", "", "", "tok/s", "speed-up",
-             "tokens/pass", "mean accepted", "bytes/tok", "same text");
-  Bench bench(flags, *model, std::move(*plain), std::move(*staged));
+  print_header();
+  Bench bench(flags, std::move(*contenders));
   ordered_json report = {{"model", model->info().name},
-                         {"drafters", speculation.drafters},
-                         {"nodes", speculation.nodes},
+                         {"nodes", flags.speculation.speculation.nodes},
                          {"machine", machine},
                          {"modes", ordered_json::array()}};
   bool all_same = true;
@@ -269,13 +311,13 @@ Result<int> run_decode(const Flags& flags) {
     if (!outcome) return tl::unexpected(outcome.error());
     if (interrupted()) return kInterrupted;
     print_outcome(*outcome);
-    all_same = all_same && outcome->same == outcome->prompts;
+    for (const Side& side : outcome->sides) all_same = all_same && side.same == outcome->prompts;
     report["modes"].push_back(outcome_json(*outcome));
   }
   if (!flags.json.empty()) {
-    std::ofstream file(flags.json, std::ios::binary);
-    file << report.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
-    if (!file.flush()) return fail(fmt::format("cannot write {}", flags.json));
+    Status written =
+        write_text(flags.json, report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    if (!written) return tl::unexpected(written.error());
   }
   if (!all_same && flags.sampling.acceptance == "keyed") {
     fmt::print(stderr, "coppice: the text differs; that breaks our first law and is a bug of ours\n");
@@ -307,7 +349,12 @@ void add_bench(CLI::App& app, const Choose& choose) {
   command->add_option("--json", flags->json, "write the figures to this file");
   flags->engine.add(*command);
   flags->sampling.add(*command);
-  flags->speculation.add(*command);
+  flags->speculation.add(*command, false);
+  command
+      ->add_option(
+          "-d,--drafters", flags->drafters,
+          "drafter expressions to compare with plain decoding, repeatable; \"NAME: EXPRESSION\" names one")
+      ->capture_default_str();
   command->callback([flags, choose] { choose([flags] { return run_decode(*flags); }); });
 }
 

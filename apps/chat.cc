@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -191,17 +190,7 @@ Status Chat::save(const std::string& path) const {
   ordered_json messages = ordered_json::array();
   for (const ChatMessage& m : messages_) messages.push_back({{"role", m.role}, {"content", m.content}});
   const ordered_json out = {{"coppice_chat", 1}, {"model", model_.info().name}, {"messages", messages}};
-  const std::string aside = path + ".part";  // written aside, then renamed: never half a file
-  {
-    std::ofstream file(aside, std::ios::binary);
-    file << out.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
-    if (!file.flush()) return fail(fmt::format("cannot write {}", path));
-  }
-  if (std::rename(aside.c_str(), path.c_str()) != 0) {
-    std::remove(aside.c_str());
-    return fail(fmt::format("cannot write {}", path));
-  }
-  return {};
+  return write_text(path, out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
 
 Status Chat::load(const std::string& path) {

@@ -91,11 +91,14 @@ Result<Sampling> SamplingFlags::resolve() const {
   return out;
 }
 
-void SpeculationFlags::add(CLI::App& app) {
+void SpeculationFlags::add(CLI::App& app, bool drafters) {
   const char* group = "Speculation (never changes the text)";
-  std::string help = "drafter expression, \"none\" or a mix of:";
-  for (const DrafterHelp& row : drafter_help()) help += fmt::format("\n{}: {}", row.usage, row.summary);
-  app.add_option("-d,--drafters", speculation.drafters, help)->group(group)->capture_default_str();
+  if (drafters) {
+    std::string help = "drafter expression, \"none\" or a mix of:";
+    for (const DrafterHelp& row : drafter_help()) help += fmt::format("\n{}: {}", row.usage, row.summary);
+    app.add_option("-d,--drafters", speculation.drafters, help)->group(group)->capture_default_str();
+    app.add_flag("--plain", plain, "no speculation")->group(group);
+  }
   app.add_option("--prior", speculation.prior, "mixer prior made for this mix")->group(group);
   app.add_option("--nodes", speculation.nodes, "guesses a pass, at most")
       ->group(group)
@@ -107,7 +110,6 @@ void SpeculationFlags::add(CLI::App& app) {
       ->group(group)
       ->capture_default_str();
   app.add_option("--policy", speculation.policy, "how much to draft")->group(group)->capture_default_str();
-  app.add_flag("--plain", plain, "no speculation")->group(group);
 }
 
 Speculation SpeculationFlags::resolve() const {

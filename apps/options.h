@@ -34,7 +34,8 @@ struct SpeculationFlags {
   Speculation speculation;
   bool plain = false;
 
-  void add(CLI::App& app);
+  // `drafters`: with the options that name drafters.
+  void add(CLI::App& app, bool drafters = true);
   Speculation resolve() const;
 };
 
