@@ -9,6 +9,7 @@
 #include "api/impl.h"
 #include "base/check.h"
 #include "draft/expression.h"
+#include "draft/prior.h"
 #include "draft/registry.h"
 
 namespace coppice {
@@ -64,6 +65,10 @@ Result<std::unique_ptr<core::Grower>> make_grower(const Model::Impl& target, con
   COPPICE_TRY(auto mix, core::parse_drafters(options.speculation.drafters));
   if (mix.empty() || options.speculation.nodes == 0) return nullptr;
   COPPICE_TRY(auto grower, core::make_grower(mix, draft_environment(target, options)));
+  if (!options.speculation.prior.empty()) {
+    COPPICE_TRY(auto prior, core::load_prior(options.speculation.prior));
+    COPPICE_TRY_STATUS(core::apply_prior(prior, *grower));
+  }
   return grower;
 }
 

@@ -159,6 +159,21 @@ TEST(SameText, EveryDrafterAndThreeNestedStages) {
   }
 }
 
+TEST(SameText, ADraftThatIsTheTargetIsTakenWhole) {
+  const LawModel& model = random_llama();
+  for (float temperature : {0.0f, 1.0f}) {
+    Case c = base_case();
+    c.sampling.temperature = temperature;
+    c.drafters = "model(\"" + model.path + "\")";
+    c.nodes = 6;
+    c.depth = 6;
+    const Outcome guessed = run(model, c);
+    // Its best guess at every node is the target's own draw: the same logits, the same noise.
+    EXPECT_GT(guessed.generation.stats.mean_accepted(), 2.0);
+    EXPECT_EQ(guessed.none, 0);
+  }
+}
+
 TEST(SameText, AnswersEndAtTheSamePlace) {
   for (const LawModel* model : random_models()) {
     Case c = base_case();
