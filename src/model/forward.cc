@@ -63,6 +63,7 @@ void Context::Workspace::layer(Lane& lane) {
   const LayerWeights& layer = weights.layers[lane.stage];
   const WeightMatrix* added = lane.stage == 0 ? nullptr : &weights.layers[lane.stage - 1].down;
   norm_rows(added, layer.attention_norm, any_quantised(layer.query_key_value), lane);
+  show_residual(lane);
   const auto& matrices = layer.query_key_value;
   Product products[3] = {{&matrices[0], qkv, qkv_stride}};
   if (!config.fused_qkv) {
@@ -90,6 +91,7 @@ void Context::Workspace::layer(Lane& lane) {
 
 void Context::Workspace::head(const Lane& lane) {
   finish_rows(lane);
+  show_residual(lane);
   if (logit_count == 0) return;
   Lane logits = lane;
   logits.live = {every_row.data(), static_cast<std::size_t>(logit_count)};
@@ -122,6 +124,12 @@ void Context::Workspace::norm_rows(const WeightMatrix* added, const NormWeights&
     norm(norm_weights, x + static_cast<std::size_t>(lane.live[j]) * config.hidden, inputs + at);
     quantise_stretch(at, config.hidden, quantise, lane.stage);
   }
+  pool.barrier();
+}
+
+void Context::Workspace::show_residual(const Lane& lane) {
+  if (tap == nullptr) return;
+  if (lane.thread == 0) tap->residual(lane.stage, x, static_cast<int>(rows.size()));
   pool.barrier();
 }
 

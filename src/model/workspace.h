@@ -53,6 +53,7 @@ struct Context::Workspace {
 
   void multiply_tap(std::span<const Product> products, int count);
   void add_residual(const WeightMatrix& matrix, int row, std::size_t live_row);
+  void show_residual(const Lane& lane);  // to the tap: where a layer begins, and behind the last
   void norm(const NormWeights& weights, const float* from, float* to) const;
   // One stretch of `inputs` (whole groups of 32): to codes, or only checked where the weights are floats.
   void quantise_stretch(std::size_t at, int count, bool quantise, int stage);
