@@ -91,8 +91,8 @@ class Dice {
 
 inline std::vector<Token> some_tokens(int count, int vocab, unsigned seed = 7) {
   Dice dice(seed);
-  std::vector<Token> tokens;
-  for (int i = 0; i < count; ++i) tokens.push_back(dice.below(vocab));
+  std::vector<Token> tokens(count);
+  for (Token& token : tokens) token = dice.below(vocab);
   return tokens;
 }
 
