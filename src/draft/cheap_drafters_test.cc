@@ -15,13 +15,14 @@ int allocations = 0;
 }  // namespace
 
 // Every allocation of this test program passes here, so that a test can say there was none.
-void* operator new(std::size_t size) {
+// (Not inlined: GCC would see free() meet new and warn.)
+[[gnu::noinline]] void* operator new(std::size_t size) {
   if (counting) ++allocations;
   if (void* memory = std::malloc(size)) return memory;
   std::abort();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace coppice::core {
 namespace {
