@@ -3,8 +3,8 @@
 //
 // The n-grams are counted on three quarters of the texts, so that the mixer sees them as they are on unknown
 // text; the mixer is fitted on the rest, fast, then slowly. Greedy weights come from all texts; those of
-// sampled mode from the texts that were sampled, free of noise (mixture.h). The noise part is
-// the untaught one: these texts were not drawn with keyed noise.
+// sampled mode from the texts that were sampled, free of noise (mixture.h). The noise part needs texts
+// whose noise is known (--keyed, from coppice_write_texts); without them it stays untaught.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ namespace {
 using namespace core;
 
 struct Fit {
-  std::string in, out, ngram, vocabulary, provenance;
+  std::string in, out, keyed, ngram, vocabulary, provenance;
   int order = 4;
   std::vector<int> min_count{1, 1, 1, 2, 2};
   std::size_t tokens = 200000;  // of a round
@@ -41,8 +41,7 @@ std::unique_ptr<Grower> make(const std::string& mix, const std::shared_ptr<const
 }
 
 // One text after the other, each starting with the weights the one before left.
-void fit(Grower& grower, const std::vector<const Text*>& texts, const Fit& options) {
-  const Sampler sampler;
+Status fit(Grower& grower, const std::vector<const Text*>& texts, const Fit& options, int vocab) {
   Budget none;
   none.nodes = 0;
   std::vector<float> weights;
@@ -50,12 +49,14 @@ void fit(Grower& grower, const std::vector<const Text*>& texts, const Fit& optio
     grower.set_rate(rate);
     std::size_t seen = 0;
     for (const Text* text : texts) {
+      COPPICE_TRY(const Sampler sampler, sampler_of(*text, vocab));
       seen += replay(grower, *text, none, sampler, &weights).tokens;
       if (!weights.empty()) (void)grower.set_prior(weights);
       if (seen > options.tokens) break;
     }
     fmt::print("  rate {}: {} tokens\n", rate, seen);
   }
+  return {};
 }
 
 // What `coppice ngram build` does.
@@ -73,6 +74,16 @@ Status count_all(const Fit& options) {
   fmt::print("{}: {} tokens of {} texts, {} bytes\n", options.ngram, report.tokens, report.texts,
              report.bytes);
   return {};
+}
+
+// What a request would start with now.
+Result<std::vector<float>> weights_of(Grower& grower) {
+  const Sampler sampler;
+  const Token two[] = {0, 0};
+  COPPICE_TRY_STATUS(grower.begin(0, two, sampler));
+  std::vector<float> weights(grower.weights(0).begin(), grower.weights(0).end());
+  grower.end(0);
+  return weights;
 }
 
 Status run(const Fit& options) {
@@ -93,6 +104,13 @@ Status run(const Fit& options) {
   const std::vector<std::byte> bytes = builder.to_bytes();
   COPPICE_TRY(const auto katz, KatzModel::parse(bytes, "counted"));
 
+  std::vector<Text> keyed;
+  if (!options.keyed.empty()) {
+    COPPICE_TRY(keyed, read_texts(options.keyed));
+  }
+  std::vector<const Text*> keyed_texts;
+  for (const Text& text : keyed)
+    if (text.keyed) keyed_texts.push_back(&text);
   std::string file = "coppice-mixer 1\n";
   for (const std::string mix : {"lookup", "ngram", "lookup | ngram"}) {
     std::vector<const Text*> all, sampled;
@@ -101,18 +119,21 @@ Status run(const Fit& options) {
       if (texts[i].temperature > 0) sampled.push_back(&texts[i]);
     }
     fmt::print("{}\n", mix);
-    const auto greedy = make(mix, katz), hot = make(mix, katz);
-    fit(*greedy, all, options);
-    fit(*hot, sampled, options);
+    const auto greedy = make(mix, katz), hot = make(mix, katz), noisy = make(mix, katz);
+    COPPICE_TRY_STATUS(fit(*greedy, all, options, build.vocab));
+    COPPICE_TRY_STATUS(fit(*hot, sampled, options, build.vocab));
     // Both were fitted in greedy mode: the features are the same.
     std::vector<float> weights = Mixture::untaught(greedy->features(), greedy->buckets());
     const std::size_t one = static_cast<std::size_t>(greedy->features()) * greedy->buckets();
-    const Sampler sampler;
-    const Token two[] = {0, 0};
-    for (const auto* grower : {greedy.get(), hot.get()}) {
-      auto* fitted = const_cast<Grower*>(grower);
-      COPPICE_TRY_STATUS(fitted->begin(0, two, sampler));
-      std::copy_n(fitted->weights(0).begin(), one, weights.begin() + (grower == greedy.get() ? 0 : one));
+    COPPICE_TRY(const auto from_greedy, weights_of(*greedy));
+    COPPICE_TRY(const auto from_hot, weights_of(*hot));
+    std::copy_n(from_greedy.begin(), one, weights.begin());
+    std::copy_n(from_hot.begin(), one, weights.begin() + one);
+    if (!keyed.empty()) {
+      COPPICE_TRY_STATUS(noisy->set_prior(weights));
+      COPPICE_TRY_STATUS(fit(*noisy, keyed_texts, options, build.vocab));
+      COPPICE_TRY(const auto from_noisy, weights_of(*noisy));
+      std::copy(from_noisy.begin() + one, from_noisy.end(), weights.begin() + one);
     }
     file += to_string(make_section(*greedy, weights));
   }
@@ -129,6 +150,7 @@ int main(int argc, char** argv) {
   coppice::tools::Fit options;
   app.add_option("texts", options.in, "JSON lines: ids, start, temperature")->required();
   app.add_option("out", options.out, "the .mixer file")->required();
+  app.add_option("--keyed", options.keyed, "texts of coppice_write_texts, for the noise");
   app.add_option("--ngram", options.ngram, "the .ngram file");
   app.add_option("--vocabulary", options.vocabulary, "the GGUF whose token ids these are, for --ngram");
   app.add_option("--provenance", options.provenance, "kept in the .ngram file");

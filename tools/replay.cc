@@ -21,6 +21,7 @@ using namespace core;
 struct Setup {
   std::string in, ngram, prior, count, mix, vocabulary;
   std::size_t limit = 0;
+  float price = 0;
   std::vector<int> sizes{1, 4, 8, 16};
   KatzBuildOptions build;
 };
@@ -83,8 +84,9 @@ Status run(const Setup& setup) {
     COPPICE_TRY(const auto loaded, load_prior(setup.prior));
     COPPICE_TRY_STATUS(apply_prior(loaded, grower));
   }
-  COPPICE_TRY(const Sampler sampler,
-              Sampler::make({}, static_cast<int>(std::max<std::size_t>(vocabulary.tokens.size(), 1)), {}));
+  int vocab = static_cast<int>(vocabulary.tokens.size());
+  for (const Text& text : texts)
+    for (const Token t : text.ids) vocab = std::max(vocab, t + 1);
   std::map<std::string, std::map<int, Replayed>> sums;
   for (const int nodes : setup.sizes) {
     std::map<std::string, std::size_t> taken;
@@ -92,7 +94,8 @@ Status run(const Setup& setup) {
       if (setup.limit > 0 && ++taken[text.kind] > setup.limit) continue;
       Budget budget;
       budget.nodes = nodes;
-      budget.price = 0;
+      budget.price = setup.price;
+      COPPICE_TRY(const Sampler sampler, sampler_of(text, vocab));
       const Replayed one = replay(grower, text, budget, sampler);
       Replayed& sum = sums[text.kind][nodes];
       sum.tokens += one.tokens;
@@ -133,6 +136,7 @@ int main(int argc, char** argv) {
   app.add_option("--mix", setup.mix, "any drafter expression instead, with --vocabulary");
   app.add_option("--vocabulary", setup.vocabulary, "the GGUF whose token ids these are");
   app.add_option("--limit", setup.limit, "texts of each kind");
+  app.add_option("--price", setup.price, "the least value worth a node");
   app.add_option("--prior", setup.prior, "a .mixer file");
   app.add_option("--nodes", setup.sizes, "sizes of the trees")->delimiter(',');
   CLI11_PARSE(app, argc, argv);

@@ -2,6 +2,8 @@
 // "temperature": t}; ids from `start` on were generated. And replaying them through a grower.
 #pragma once
 
+#include <coppice/sampling.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +18,9 @@ struct Text {
   std::vector<Token> ids;
   std::size_t start = 0;
   double temperature = 0;
+  // How it was drawn, where the noise is known (coppice_write_texts).
+  bool keyed = false;
+  Sampling sampling;
 };
 
 inline Result<std::vector<Text>> read_texts(const std::string& path) {
@@ -32,9 +37,21 @@ inline Result<std::vector<Text>> read_texts(const std::string& path) {
     text.start = json.value("start", std::size_t{0});
     text.kind = json.value("kind", "text");
     text.temperature = json.value("temperature", 0.0);
+    text.keyed = json.contains("stream") && text.temperature > 0;
+    if (text.keyed) {
+      text.sampling.temperature = static_cast<float>(text.temperature);
+      text.sampling.top_k = json.value("top_k", 0);
+      text.sampling.seed = json.value("seed", std::uint64_t{0});
+      text.sampling.stream = json.value("stream", std::uint32_t{0});
+    }
     if (text.ids.size() > text.start + 1) texts.push_back(std::move(text));
   }
   return texts;
+}
+
+// Knows the noise if the text says so; else greedy. The features are the same.
+inline Result<core::Sampler> sampler_of(const Text& text, int vocab) {
+  return core::Sampler::make(text.keyed ? text.sampling : Sampling{}, vocab, {});
 }
 
 struct Replayed {
