@@ -21,7 +21,7 @@ using namespace core;
 struct Setup {
   std::string in, ngram, prior, count, mix, vocabulary;
   std::size_t limit = 0;
-  float price = 0;
+  float price = 0, rate = 0;
   std::vector<int> sizes{1, 4, 8, 16};
   KatzBuildOptions build;
 };
@@ -84,6 +84,7 @@ Status run(const Setup& setup) {
     COPPICE_TRY(const auto loaded, load_prior(setup.prior));
     COPPICE_TRY_STATUS(apply_prior(loaded, grower));
   }
+  if (setup.rate > 0) grower.set_rate(setup.rate);
   int vocab = static_cast<int>(vocabulary.tokens.size());
   for (const Text& text : texts)
     for (const Token t : text.ids) vocab = std::max(vocab, t + 1);
@@ -136,6 +137,7 @@ int main(int argc, char** argv) {
   app.add_option("--mix", setup.mix, "any drafter expression instead, with --vocabulary");
   app.add_option("--vocabulary", setup.vocabulary, "the GGUF whose token ids these are");
   app.add_option("--limit", setup.limit, "texts of each kind");
+  app.add_option("--rate", setup.rate, "of the mixer's learning, instead of its own");
   app.add_option("--price", setup.price, "the least value worth a node");
   app.add_option("--prior", setup.prior, "a .mixer file");
   app.add_option("--nodes", setup.sizes, "sizes of the trees")->delimiter(',');

@@ -16,6 +16,10 @@ constexpr std::size_t kStoredPerNode = 20;
 // it beat the rest". Columns as filled by noise_features().
 constexpr float kUntaughtNoise[kNoiseFeatures] = {-2.0f, 1.0f, 3.0f, 1.0f, 0.0f, 0.0f};
 
+// Of learning. Faster than the mixer's own: 0.5% more tokens a pass than at 0.01 on held-out texts
+// (coppice_replay --rate), and no less at 0.04.
+constexpr float kRate = 0.02f;
+
 float clamped_logit(float p) {
   p = std::clamp(p, 1e-4f, 1.0f - 1e-4f);
   return std::log(p / (1.0f - p));
@@ -71,7 +75,9 @@ Mixture::Mixture(int features, int buckets)
       buckets_(buckets),
       mixer_(features, buckets),
       noise_mixer_(kNoiseFeatures, buckets),
-      weights_(prior_size(features, buckets)) {}
+      weights_(prior_size(features, buckets)) {
+  set_rate(kRate);
+}
 
 std::size_t Mixture::prior_size(int features, int buckets) {
   return static_cast<std::size_t>(buckets) * (2 * features + kNoiseFeatures);
