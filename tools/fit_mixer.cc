@@ -5,6 +5,9 @@
 // text; the mixer is fitted on the rest, fast, then slowly. Greedy weights come from all texts; those of
 // sampled mode from the texts that were sampled, free of noise (mixture.h). The noise part needs texts
 // whose noise is known (--keyed, from coppice_write_texts); without them it stays untaught.
+//
+// With --mix EXPRESSION it fits one more section for that mix, models in it included, and appends it to the
+// file: trees are grown along the texts, which the mix's n-grams must not have been counted on.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +19,7 @@
 #include "draft/ngram_corpus.h"
 #include "draft/ngram_drafter.h"
 #include "draft/prior.h"
-#include "gguf/file.h"
+#include "mixes.h"
 #include "text/tokenizer.h"
 #include "texts.h"
 
@@ -26,7 +29,7 @@ namespace {
 using namespace core;
 
 struct Fit {
-  std::string in, out, keyed, ngram, vocabulary, provenance;
+  std::string in, out, mix, keyed, ngram, vocabulary, provenance;
   int order = 4;
   std::vector<int> min_count{1, 1, 1, 2, 2};
   std::size_t tokens = 200000;  // of a round
@@ -42,15 +45,16 @@ std::unique_ptr<Grower> make(const std::string& mix, const std::shared_ptr<const
 
 // One text after the other, each starting with the weights the one before left.
 Status fit(Grower& grower, const std::vector<const Text*>& texts, const Fit& options, int vocab) {
-  Budget none;
-  none.nodes = 0;
+  Budget budget;
+  budget.price = 0;
+  budget.nodes = options.mix.empty() ? 0 : 8;
   std::vector<float> weights;
   for (const float rate : {0.05f, 0.015f, 0.005f}) {
     grower.set_rate(rate);
     std::size_t seen = 0;
     for (const Text* text : texts) {
       COPPICE_TRY(const Sampler sampler, sampler_of(*text, vocab));
-      seen += replay(grower, *text, none, sampler, &weights).tokens;
+      seen += replay(grower, *text, budget, sampler, &weights).tokens;
       if (!weights.empty()) (void)grower.set_prior(weights);
       if (seen > options.tokens) break;
     }
@@ -86,8 +90,34 @@ Result<std::vector<float>> weights_of(Grower& grower) {
   return weights;
 }
 
+// One more section: greedy weights from the texts, sampled ones from those whose noise is known.
+Status fit_mix(const Fit& options, const std::vector<Text>& texts) {
+  ThreadPool pool(2);
+  Vocabulary vocabulary;
+  COPPICE_TRY(const auto grower, make_mix(options.mix, options.vocabulary, pool, vocabulary));
+  const int vocab = static_cast<int>(vocabulary.tokens.size());
+  std::vector<Text> keyed;
+  if (!options.keyed.empty()) {
+    COPPICE_TRY(keyed, read_texts(options.keyed));
+  }
+  std::vector<const Text*> greedy, sampled;
+  for (const Text& text : texts)
+    if (text.temperature == 0) greedy.push_back(&text);
+  for (const Text& text : keyed)
+    if (text.keyed) sampled.push_back(&text);
+  COPPICE_TRY_STATUS(fit(*grower, greedy, options, vocab));
+  COPPICE_TRY_STATUS(fit(*grower, sampled, options, vocab));
+  const Sampler sampler = *Sampler::make({}, vocab, {});
+  const Token two[] = {0, 0};
+  COPPICE_TRY_STATUS(grower->begin(0, two, sampler));
+  std::ofstream written(options.out, std::ios::binary | std::ios::app);
+  written << to_string(make_section(*grower, grower->weights(0)));
+  return written ? Status{} : fail("cannot write " + options.out);
+}
+
 Status run(const Fit& options) {
   COPPICE_TRY(auto texts, read_texts(options.in));
+  if (!options.mix.empty()) return fit_mix(options, texts);
   if (!options.ngram.empty()) COPPICE_TRY_STATUS(count_all(options));
   std::mt19937 random(options.seed);
   for (std::size_t i = texts.size(); i > 1; --i) std::swap(texts[i - 1], texts[random() % i]);
@@ -150,9 +180,10 @@ int main(int argc, char** argv) {
   coppice::tools::Fit options;
   app.add_option("texts", options.in, "JSON lines: ids, start, temperature")->required();
   app.add_option("out", options.out, "the .mixer file")->required();
+  app.add_option("--mix", options.mix, "fit this mix and append it to the file; needs --vocabulary");
   app.add_option("--keyed", options.keyed, "texts of coppice_write_texts, for the noise");
   app.add_option("--ngram", options.ngram, "the .ngram file");
-  app.add_option("--vocabulary", options.vocabulary, "the GGUF whose token ids these are, for --ngram");
+  app.add_option("--vocabulary", options.vocabulary, "the GGUF whose token ids these are");
   app.add_option("--provenance", options.provenance, "kept in the .ngram file");
   app.add_option("--order", options.order, "longest context of the n-grams");
   app.add_option("--min-count", options.min_count, "least count of a continuation, per context length")

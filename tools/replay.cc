@@ -9,8 +9,7 @@
 #include "draft/lookup_drafter.h"
 #include "draft/ngram_drafter.h"
 #include "draft/prior.h"
-#include "draft/registry.h"
-#include "gguf/file.h"
+#include "mixes.h"
 #include "texts.h"
 
 namespace coppice::tools {
@@ -41,23 +40,7 @@ Result<std::vector<std::byte>> count(const std::string& path, KatzBuildOptions b
 // lookup | ngram, the n-grams from a file or counted here; or any mix.
 Result<std::unique_ptr<Grower>> make(const Setup& setup, std::vector<std::byte>& counted, ThreadPool& pool,
                                      Vocabulary& vocabulary) {
-  if (!setup.mix.empty()) {
-    COPPICE_TRY(const auto file, gguf::File::open(setup.vocabulary));
-    COPPICE_TRY(vocabulary, Vocabulary::read(*file));
-    DraftEnvironment environment;
-    environment.vocabulary = &vocabulary;
-    environment.pool = &pool;
-    environment.load_model = [&pool](const std::string& path) -> Result<std::shared_ptr<const Model>> {
-      COPPICE_TRY(auto draft, gguf::File::open(path));
-      return Model::load(draft, pool);
-    };
-    environment.load_vocabulary = [](const std::string& path) -> Result<Vocabulary> {
-      COPPICE_TRY(const auto draft, gguf::File::open(path));
-      return Vocabulary::read(*draft);
-    };
-    COPPICE_TRY(const auto mix, parse_drafters(setup.mix));
-    return make_grower(mix, environment);
-  }
+  if (!setup.mix.empty()) return make_mix(setup.mix, setup.vocabulary, pool, vocabulary);
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<LookupDrafter>(1, 8192));
   if (!setup.count.empty()) {
