@@ -1,15 +1,29 @@
 #include "answer.h"
 
-#include <fmt/core.h>
-
-#include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <sstream>
+#include <algorithm>
 
 #include "terminal.h"
 
 namespace coppice::app {
+namespace {
+
+// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none. What terminals choke on is
+// caught, not every overlong form.
+std::size_t character(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4
+                                                             : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+}  // namespace
 
 void ShowFlags::add(CLI::App& app) {
   app.add_flag("--colour-by-source,--color-by-source", colour_by_source,
@@ -23,42 +37,74 @@ AnswerPrinter::AnswerPrinter(const ShowFlags& flags, const Tokenizer& tokenizer,
                              std::vector<std::string> sources)
     : flags_(flags), tokenizer_(tokenizer), sources_(std::move(sources)) {}
 
-bool AnswerPrinter::show(const Event& event) {
+bool AnswerPrinter::show_silently(const Event& event) {
   if (event.prefill < 1) {
     show_progress("reading the prompt", event.prefill);
-  } else if (!event.tokens.empty()) {
+  } else {
     clear_progress();
   }
   if (flags_.show_tree && event.tree != nullptr) show_tree(*event.tree);
+  return !interrupted();
+}
+
+bool AnswerPrinter::show(const Event& event) {
+  show_silently(event);
   if (flags_.colour_by_source) {
     for (const EmittedToken& token : event.tokens) {
-      if (tokenizer_.ends_text(token.token) && !flags_.show_special) continue;
       const Token one[] = {token.token};
-      const std::string_view colour = source_colour(token.source);
-      fmt::print("{}{}{}", colour, tokenizer_.decode(one, flags_.show_special),
-                 colour.empty() ? "" : kResetColour);
+      unpainted_.emplace_back(tokenizer_.decode(one, flags_.show_special).size(), token.source);
     }
+    paint(event.text);
   } else {
-    fmt::print("{}", event.text);
+    write_out(event.text);
   }
-  std::fflush(stdout);
-  return !interrupted();
+  flush_out();
+  return !interrupted() && !output_lost();
+}
+
+// Text comes later than its tokens where a character or a stop string may be unfinished: each byte takes the
+// colour of the token it stems from, a character that of its first byte.
+void AnswerPrinter::paint(std::string_view text) {
+  while (!text.empty()) {
+    while (!unpainted_.empty() && unpainted_.front().first == 0) unpainted_.pop_front();
+    std::size_t count = text.size();
+    std::string_view colour;
+    if (!unpainted_.empty()) {
+      count = std::min(count, unpainted_.front().first);
+      colour = source_colour(unpainted_.front().second);
+    }
+    const auto inside = [&](std::size_t at) {
+      return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+    };
+    while (inside(count)) ++count;
+    say("{}{}{}", colour, text.substr(0, count), colour.empty() ? "" : kResetColour);
+    text.remove_prefix(count);
+    for (; count > 0 && !unpainted_.empty(); unpainted_.pop_front()) {
+      const std::size_t used = std::min(count, unpainted_.front().first);
+      count -= used;
+      unpainted_.front().first -= used;
+      if (unpainted_.front().first > 0) break;
+    }
+  }
 }
 
 void AnswerPrinter::finish() {
   clear_progress();
+  write_out("\n");
+  flush_out();
   if (!flags_.colour_by_source || sources_.empty()) return;
+  if (!colours_wanted()) return note("[NO_COLOR is set: nothing is painted]\n");
   std::string legend;
   for (std::size_t d = 0; d < sources_.size(); ++d) {
     legend += fmt::format("  {}{}{}", source_colour(static_cast<int>(d)), sources_[d], kResetColour);
   }
-  fmt::print("\n{}guessed by:{}{}  (unpainted: the model itself)", kDim, kResetColour, legend);
+  note("{}guessed by:{}{}  (unpainted: the model itself)\n", dim(), undim(), legend);
 }
 
 void AnswerPrinter::show_tree(const TreeTrace& tree) const {
   show_node(tree, 0, 0);
   const Token drawn[] = {tree.drawn};
-  fmt::print(stderr, "{}=> {}{}\n", kDim, printable(tokenizer_.piece(drawn[0])), kResetColour);
+  note("{}=> {}{}\n", dim(), printable(tokenizer_.piece(drawn[0])), undim());
 }
 
 void AnswerPrinter::show_node(const TreeTrace& tree, int node, int indent) const {
@@ -67,10 +113,9 @@ void AnswerPrinter::show_node(const TreeTrace& tree, int node, int indent) const
   for (std::size_t d = 0; d < sources_.size(); ++d) {
     if ((n.sources >> d & 1) != 0) who += fmt::format("{}{}", who.empty() ? "" : "+", sources_[d]);
   }
-  fmt::print(stderr, "{:>{}}{} {}", "", indent * 2, n.taken ? "*" : "-",
-             printable(tokenizer_.piece(n.token)));
-  if (node > 0) fmt::print(stderr, "  {:.2f} {}", n.value, who);
-  fmt::print(stderr, "\n");
+  note("{:>{}}{} {}", "", indent * 2, n.taken ? "*" : "-", printable(tokenizer_.piece(n.token)));
+  if (node > 0) note("  {:.2f} {}", n.value, who);
+  note("\n");
   for (std::size_t child = 1; child < tree.nodes.size(); ++child) {
     if (tree.nodes[child].parent == node) show_node(tree, static_cast<int>(child), indent + 1);
   }
@@ -78,45 +123,23 @@ void AnswerPrinter::show_node(const TreeTrace& tree, int node, int indent) const
 
 std::string printable(std::string_view bytes) {
   std::string out;
-  for (unsigned char c : bytes) {
-    if (c == '\n') {
+  while (!bytes.empty()) {
+    const std::size_t length = character(bytes);
+    const auto first = static_cast<unsigned char>(bytes[0]);
+    if (first == '\n') {
       out += "\\n";
-    } else if (c == '\t') {
+    } else if (first == '\t') {
       out += "\\t";
-    } else if (c == ' ' && out.empty()) {
+    } else if (first == ' ' && out.empty()) {
       out += "_";
-    } else if (c < 0x20 || c == 0x7f) {
-      out += fmt::format("\\x{:02x}", c);
+    } else if (length == 0 || first < 0x20 || first == 0x7f) {
+      out += fmt::format("\\x{:02x}", first);
     } else {
-      out += static_cast<char>(c);
+      out += bytes.substr(0, length);
     }
+    bytes.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
-}
-
-Result<std::string> read_text(const std::string& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return text.str();
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(fmt::format("cannot read {}: there is no such file, or it may not be read", path));
-  text << file.rdbuf();
-  if (file.bad()) return fail(fmt::format("cannot read {} to its end", path));
-  return text.str();
-}
-
-Status write_text(const std::string& path, const std::string& text) {
-  const std::string aside = path + ".part";
-  {
-    std::ofstream file(aside, std::ios::binary);
-    file << text;
-    if (!file.flush()) return fail(fmt::format("cannot write {}", path));
-  }
-  if (std::rename(aside.c_str(), path.c_str()) == 0) return {};
-  std::remove(aside.c_str());
-  return fail(fmt::format("cannot write {}", path));
 }
 
 }  // namespace coppice::app

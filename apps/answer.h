@@ -4,7 +4,11 @@
 #include <coppice/coppice.h>
 
 #include <CLI/CLI.hpp>
+#include <deque>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace coppice::app {
 
@@ -19,26 +23,23 @@ struct ShowFlags {
 class AnswerPrinter {
  public:
   AnswerPrinter(const ShowFlags& flags, const Tokenizer& tokenizer, std::vector<std::string> sources);
-  // For Request::on_event. False when Ctrl-C was pressed.
+  // For Request::on_event. False when Ctrl-C was pressed or stdout takes no more.
   bool show(const Event& event);
-  void finish();
+  bool show_silently(const Event& event);  // progress and trees only: the answer is printed in another form
+  void finish();                           // ends the line, and says what the colours mean
 
  private:
+  void paint(std::string_view text);
   void show_tree(const TreeTrace& tree) const;
   void show_node(const TreeTrace& tree, int node, int indent) const;
 
   ShowFlags flags_;
   Tokenizer tokenizer_;
   std::vector<std::string> sources_;
-  std::string held_;  // bytes of an unfinished character
+  std::deque<std::pair<std::size_t, int>> unpainted_;  // bytes that a token brought, its source
 };
 
 // A token's text as one printable word: "\n" as \n, bytes that are no text as \xNN.
 std::string printable(std::string_view bytes);
-
-// What a person types and files carry: the text of a file, of stdin ("-"), or as given.
-Result<std::string> read_text(const std::string& path);
-// Written aside, then renamed: nobody ever sees half a file.
-Status write_text(const std::string& path, const std::string& text);
 
 }  // namespace coppice::app

@@ -1,13 +1,12 @@
 // coppice bench decode: the same prompts plain and with speculation, alternated in one run: how much faster,
 // and is the text the same.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "answer.h"
 #include "command.h"
+#include "files.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -197,19 +196,20 @@ Result<Outcome> Bench::run(const Mode& mode, std::span<const std::vector<Token>>
 }
 
 void print_header() {
-  fmt::print("{:<14} {:<30} {:>7} {:>9} {:>12} {:>9} {:>10} {:>10}\n", "", "", "tok/s", "speed-up",
-             "tokens/pass", "accepted", "bytes/tok", "same text");
+  say("{:<14} {:<30} {:>7} {:>9} {:>12} {:>9} {:>10} {:>10}\n", "", "", "tok/s", "speed-up", "tokens/pass",
+      "accepted", "bytes/tok", "same text");
+  flush_out();
 }
 
 void print_outcome(const Outcome& out) {
   const double plain_bytes = out.sides[0].stats.bytes_per_token();
   for (std::size_t who = 0; who < out.sides.size(); ++who) {
     const Side& side = out.sides[who];
-    fmt::print("{:<14} {:<30} {:>7.1f} {:>8.2f}x {:>12.2f} {:>9.2f} {:>10.2f} {:>10}\n",
-               who == 0 ? out.mode.name : "", side.name, side.stats.tokens_per_second(),
-               median(side.speedups), side.stats.tokens_per_pass(), side.stats.mean_accepted(),
-               plain_bytes > 0 ? side.stats.bytes_per_token() / plain_bytes : 0,
-               fmt::format("{}/{}", side.same, out.prompts));
+    say("{:<14} {:<30} {:>7.1f} {:>8.2f}x {:>12.2f} {:>9.2f} {:>10.2f} {:>10}\n",
+        who == 0 ? out.mode.name : "", side.name, side.stats.tokens_per_second(), median(side.speedups),
+        side.stats.tokens_per_pass(), side.stats.mean_accepted(),
+        plain_bytes > 0 ? side.stats.bytes_per_token() / plain_bytes : 0,
+        fmt::format("{}/{}", side.same, out.prompts));
   }
 }
 
@@ -258,69 +258,115 @@ Result<std::vector<std::vector<Token>>> tokenise(const Flags& flags, const Model
   return out;
 }
 
+// One way of decoding that was asked for.
+struct Entry {
+  std::string name;
+  EngineOptions options;
+};
+
+// What was asked, with everything checked that needs no model.
+struct Plan {
+  std::vector<Mode> modes;
+  std::vector<std::string> prompts;
+  std::vector<Entry> entries;  // plain first
+};
+
 // Plain, and every drafter expression; "NAME: EXPRESSION" gives it a name of its own.
-Result<std::vector<Contender>> make_contenders(const Flags& flags, const Model& model) {
-  std::vector<std::pair<std::string, std::string>> wanted = {{"plain", "none"}};
-  for (const std::string& entry : flags.drafters) {
-    const auto colon = entry.find(": ");
+Result<std::vector<Entry>> read_entries(const Flags& flags) {
+  auto speculation = flags.speculation.resolve();
+  if (!speculation) return tl::unexpected(speculation.error());
+  auto options = flags.engine.resolve(*speculation);
+  if (!options) return tl::unexpected(options.error());
+  std::vector<Entry> entries;
+  const auto add = [&](const std::string& name, const std::string& drafters) {
+    entries.push_back({name, *options});
+    entries.back().options.speculation.drafters = drafters;
+  };
+  add("plain", "none");
+  for (const std::string& asked : flags.drafters) {
+    const auto colon = asked.find(": ");
     if (colon == std::string::npos) {
-      wanted.emplace_back(entry, entry);
+      add(asked, asked);
     } else {
-      wanted.emplace_back(entry.substr(0, colon), entry.substr(colon + 2));
+      add(asked.substr(0, colon), asked.substr(colon + 2));
     }
   }
+  return entries;
+}
+
+Result<Plan> make_plan(const Flags& flags) {
+  auto modes = read_modes(flags);
+  if (!modes) return tl::unexpected(modes.error());
+  auto entries = read_entries(flags);
+  if (!entries) return tl::unexpected(entries.error());
+  if (!flags.json.empty()) {
+    if (Status writable = check_output(flags.json); !writable) return tl::unexpected(writable.error());
+  }
+  auto prompts = read_prompts(flags.prompts, flags.limit);
+  if (!prompts) return tl::unexpected(prompts.error());
+  return Plan{std::move(*modes), std::move(*prompts), std::move(*entries)};
+}
+
+Result<std::vector<Contender>> make_contenders(const std::vector<Entry>& entries, const Model& model) {
   std::vector<Contender> contenders;
-  for (const auto& [name, drafters] : wanted) {
-    Speculation speculation = flags.speculation.resolve();
-    speculation.drafters = drafters;
-    auto options = flags.engine.resolve(speculation);
-    if (!options) return tl::unexpected(options.error());
-    auto engine = Engine::make(model, *options);
+  for (const Entry& entry : entries) {
+    auto engine = Engine::make(model, entry.options);
     if (!engine) return tl::unexpected(engine.error());
-    contenders.push_back({name, std::move(*engine)});
+    contenders.push_back({entry.name, std::move(*engine)});
   }
   return contenders;
 }
 
+// Runs every mode; false: a text differed.
+Result<bool> run_modes(const std::vector<Mode>& modes, Bench& bench,
+                       std::span<const std::vector<Token>> prompts, ordered_json& report) {
+  bool all_same = true;
+  for (const Mode& mode : modes) {
+    auto outcome = bench.run(mode, prompts);
+    if (!outcome) return tl::unexpected(outcome.error());
+    if (interrupted()) break;
+    print_outcome(*outcome);
+    flush_out();
+    for (const Side& side : outcome->sides) all_same = all_same && side.same == outcome->prompts;
+    report["modes"].push_back(outcome_json(*outcome));
+  }
+  return all_same;
+}
+
 Result<int> run_decode(const Flags& flags) {
-  auto modes = read_modes(flags);
-  if (!modes) return tl::unexpected(modes.error());
-  auto prompts = read_prompts(flags.prompts, flags.limit);
-  if (!prompts) return tl::unexpected(prompts.error());
+  auto plan = make_plan(flags);
+  if (!plan) return tl::unexpected(plan.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
-  auto contenders = make_contenders(flags, *model);
+  if (auto fits = flags.sampling.resolve(model->info().vocab); !fits) return tl::unexpected(fits.error());
+  auto contenders = make_contenders(plan->entries, *model);
   if (!contenders) return tl::unexpected(contenders.error());
-  auto tokens = tokenise(flags, *model, *prompts, contenders->front().engine.options().context);
+  auto tokens = tokenise(flags, *model, plan->prompts, contenders->front().engine.options().context);
   if (!tokens) return tl::unexpected(tokens.error());
   catch_interrupts();
   const ordered_json machine = ordered_json::parse(system_info());
-  fmt::print("{}, {} prompts, up to {} tokens each, trees of {} nodes\n{}, {} threads\n\n",
-             model->info().name, tokens->size(), flags.sampling.sampling.max_tokens,
-             flags.speculation.speculation.nodes, machine["cpu"].get<std::string>(),
-             flags.model.threads > 0 ? flags.model.threads : machine["cores"].get<int>());
+  say("{}, {} prompts, up to {} tokens each, trees of {} nodes\n{}, {} threads\n\n", model->info().name,
+      tokens->size(), flags.sampling.sampling.max_tokens, flags.speculation.speculation.nodes,
+      machine["cpu"].get<std::string>(),
+      flags.model.threads > 0 ? flags.model.threads : machine["cores"].get<int>());
   print_header();
   Bench bench(flags, std::move(*contenders));
   ordered_json report = {{"model", model->info().name},
                          {"nodes", flags.speculation.speculation.nodes},
                          {"machine", machine},
                          {"modes", ordered_json::array()}};
-  bool all_same = true;
-  for (const Mode& mode : *modes) {
-    auto outcome = bench.run(mode, *tokens);
-    if (!outcome) return tl::unexpected(outcome.error());
-    if (interrupted()) return kInterrupted;
-    print_outcome(*outcome);
-    for (const Side& side : outcome->sides) all_same = all_same && side.same == outcome->prompts;
-    report["modes"].push_back(outcome_json(*outcome));
+  auto all_same = run_modes(plan->modes, bench, *tokens, report);
+  if (!all_same) return tl::unexpected(all_same.error());
+  if (interrupted()) {
+    note("[stopped; a mode that was not finished is not shown]\n");
+    return kInterrupted;
   }
   if (!flags.json.empty()) {
-    Status written =
-        write_text(flags.json, report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-    if (!written) return tl::unexpected(written.error());
+    const std::string text = report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    if (Status written = write_text(flags.json, text); !written) return tl::unexpected(written.error());
   }
-  if (!all_same && flags.sampling.acceptance == "keyed") {
-    fmt::print(stderr, "coppice: the text differs; that breaks our first law and is a bug of ours\n");
+  if (!*all_same && flags.sampling.acceptance == "keyed") {
+    note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
     return kDiffers;
   }
   return kOk;
@@ -339,7 +385,9 @@ void add_bench(CLI::App& app, const Choose& choose) {
       ->add_option("--prompts", flags->prompts,
                    "JSON lines with \"prompt\", \"turns\", \"question\" or \"text\"")
       ->required();
-  command->add_option("--limit", flags->limit, "prompts, spread over the set; 0: all");
+  command->add_option("--limit", flags->limit, "prompts, spread over the set; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--instruction", flags->instruction, "text around each prompt, which stands at {}");
   command->add_flag("--chat", flags->chat, "prompts are a user's messages");
   command->add_option("--modes", flags->modes, "greedy, top-k (50, T=1), asked (the sampling options)")

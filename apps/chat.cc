@@ -1,6 +1,4 @@
 // coppice chat: a conversation in the terminal.
-#include <fmt/core.h>
-
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -8,6 +6,7 @@
 
 #include "answer.h"
 #include "command.h"
+#include "files.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -38,6 +37,49 @@ struct Flags {
   bool quiet = false;
 };
 
+constexpr int kFormat = 1;  // of a saved conversation
+
+struct Session {
+  std::string model;
+  std::vector<ChatMessage> messages;
+};
+
+Result<ChatMessage> read_message(const ordered_json& entry) {
+  const auto text = [&](const char* key) {
+    return entry.is_object() && entry.contains(key) && entry[key].is_string() ? entry[key].get<std::string>()
+                                                                              : std::string();
+  };
+  const ChatMessage message{text("role"), text("content")};
+  if (message.role != "system" && message.role != "user" && message.role != "assistant")
+    return fail("has no \"role\" that is system, user or assistant");
+  if (!entry.contains("content") || !entry["content"].is_string())
+    return fail("has no \"content\" that is a text");
+  return message;
+}
+
+Result<Session> read_session(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  const ordered_json in = ordered_json::parse(*text, nullptr, false);
+  const bool right = in.is_object() && in.contains("messages") && in["messages"].is_array();
+  if (!right || in.value("coppice_chat", ordered_json()) != kFormat) {
+    return fail(fmt::format(
+        "{} is no saved conversation: a JSON object with \"coppice_chat\": {} and \"messages\" is wanted",
+        path, kFormat));
+  }
+  Session session;
+  if (in.contains("model") && in["model"].is_string()) session.model = in["model"].get<std::string>();
+  for (const auto& entry : in["messages"]) {
+    auto message = read_message(entry);
+    if (!message) {
+      return fail(
+          fmt::format("{}: message {} {}", path, session.messages.size() + 1, message.error().message));
+    }
+    session.messages.push_back(std::move(*message));
+  }
+  return session;
+}
+
 class Chat {
  public:
   Chat(const Flags& flags, Model model, ChatTemplate chat, Engine engine, Sampling sampling)
@@ -57,7 +99,7 @@ class Chat {
   bool command(const std::string& line);  // false: leave
   Status set(const std::string& rest);
   Status save(const std::string& path) const;
-  void again();
+  Status again();
   bool undo();
   Status ask(const std::string& text);
   Status answer();
@@ -79,21 +121,23 @@ void Chat::restart(const std::string& system) {
 Result<int> Chat::run() {
   catch_interrupts();
   if (stdin_is_terminal()) {
-    fmt::print("{} ({} layers, {:.0f} M parameters), drafters: {}. /help lists commands.\n",
-               model_.info().name, model_.info().layers, static_cast<double>(model_.info().parameters) / 1e6,
-               engine_.options().speculation.drafters);
+    note("{} ({} layers, {:.0f} M parameters), drafters: {}. /help lists commands.\n", model_.info().name,
+         model_.info().layers, static_cast<double>(model_.info().parameters) / 1e6,
+         engine_.options().speculation.drafters);
   }
   std::string line;
   while (true) {
     if (stdin_is_terminal()) {
-      fmt::print("\n> ");
-      std::fflush(stdout);
+      note("\n> ");
+      std::fflush(stderr);
     }
     forget_interrupt();
+    if (output_lost()) break;
     if (!std::getline(std::cin, line)) {
       if (!interrupted()) break;  // end of input
-      std::cin.clear();           // Ctrl-C at the prompt: an empty line
+      std::cin.clear();           // Ctrl-C at the prompt: the line begins anew
       std::clearerr(stdin);
+      note("  (/quit or Ctrl-D leaves)");
       continue;
     }
     if (line.empty()) continue;
@@ -102,7 +146,7 @@ Result<int> Chat::run() {
       continue;
     }
     Status asked = ask(line);
-    if (!asked) fmt::print(stderr, "coppice: {}\n", asked.error().message);
+    if (!asked) note("coppice: {}\n", asked.error().message);
   }
   return kOk;
 }
@@ -114,19 +158,19 @@ bool Chat::command(const std::string& line) {
   Status done;
   if (name == "quit" || name == "exit") return false;
   if (name == "help") {
-    fmt::print("{}", kHelp);
+    note("{}", kHelp);
   } else if (name == "new") {
     restart(flags_.system);
   } else if (name == "undo") {
     if (!undo()) done = fail("there is nothing to take back");
   } else if (name == "again") {
-    again();
+    done = again();
   } else if (name == "system") {
     restart(rest);
   } else if (name == "set") {
     done = set(rest);
   } else if (name == "stats") {
-    fmt::print("{}\n", summary(total_));
+    note("{}\n", summary(total_));
   } else if (name == "save") {
     done = save(rest);
   } else if (name == "load") {
@@ -134,7 +178,7 @@ bool Chat::command(const std::string& line) {
   } else {
     done = fail(fmt::format("there is no command /{}; /help lists them", name));
   }
-  if (!done) fmt::print(stderr, "coppice: {}\n", done.error().message);
+  if (!done) note("coppice: {}\n", done.error().message);
   return true;
 }
 
@@ -145,15 +189,17 @@ bool Chat::undo() {
   return true;
 }
 
-void Chat::again() {
+Status Chat::again() {
+  const std::vector<ChatMessage> before = messages_;
   while (!messages_.empty() && messages_.back().role == "assistant") messages_.pop_back();
   if (messages_.empty() || messages_.back().role != "user") {
-    fmt::print(stderr, "coppice: there is no question to answer again\n");
-    return;
+    messages_ = before;
+    return fail("there is no question to answer again");
   }
   ++sampling_.seed;
   Status answered = answer();
-  if (!answered) fmt::print(stderr, "coppice: {}\n", answered.error().message);
+  if (!answered) messages_ = before;
+  return answered;
 }
 
 Status Chat::set(const std::string& rest) {
@@ -181,36 +227,30 @@ Status Chat::set(const std::string& rest) {
     return fail(fmt::format("/set {}: there is temperature, top-k, top-p, min-p, seed and max-tokens", name));
   }
   Status valid = changed.validate(model_.info().vocab);
-  if (valid) sampling_ = changed;
-  return valid;
+  if (!valid) return fail("/set: " + valid.error().message);
+  sampling_ = changed;
+  return {};
 }
 
 Status Chat::save(const std::string& path) const {
   if (path.empty()) return fail("/save wants a file name");
   ordered_json messages = ordered_json::array();
   for (const ChatMessage& m : messages_) messages.push_back({{"role", m.role}, {"content", m.content}});
-  const ordered_json out = {{"coppice_chat", 1}, {"model", model_.info().name}, {"messages", messages}};
-  return write_text(path, out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  const ordered_json out = {{"coppice_chat", kFormat}, {"model", model_.info().name}, {"messages", messages}};
+  Status written = write_text(path, out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  if (written) note("[saved {} messages to {}]\n", messages_.size(), path);
+  return written;
 }
 
 Status Chat::load(const std::string& path) {
-  auto text = read_text(path);
-  if (!text) return tl::unexpected(text.error());
-  const ordered_json in = ordered_json::parse(*text, nullptr, false);
-  if (!in.is_object() || !in.contains("messages") || !in["messages"].is_array()) {
-    return fail(fmt::format("{} is no saved conversation: an object with \"messages\" is wanted", path));
-  }
-  std::vector<ChatMessage> messages;
-  for (const auto& entry : in["messages"]) {
-    if (!entry.is_object() || !entry.contains("role") || !entry["role"].is_string() ||
-        !entry.contains("content") || !entry["content"].is_string()) {
-      return fail(fmt::format("{}: message {} has no role and content", path, messages.size()));
-    }
-    messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
-  }
-  messages_ = std::move(messages);
+  if (path.empty()) return fail("/load wants a file name");
+  auto session = read_session(path);
+  if (!session) return tl::unexpected(session.error());
+  messages_ = std::move(session->messages);
+  if (session->model != model_.info().name)
+    note("[this conversation was held with {}, not {}]\n", session->model, model_.info().name);
   for (const ChatMessage& m : messages_) {
-    if (m.role != "system") fmt::print("{}{}\n", m.role == "user" ? "> " : "", m.content);
+    if (m.role != "system") note("{}{}\n", m.role == "user" ? "> " : "", m.content);
   }
   return {};
 }
@@ -225,6 +265,13 @@ Status Chat::ask(const std::string& text) {
 Status Chat::answer() {
   auto prompt = template_.tokens(messages_);
   if (!prompt) return tl::unexpected(prompt.error());
+  const int context = engine_.options().context;
+  if (static_cast<int>(prompt->size()) >= context) {
+    return fail(
+        fmt::format("the conversation has {} tokens and the context holds {}, so this was not asked: /new "
+                    "starts anew, /undo makes it shorter, -c makes the context larger",
+                    prompt->size(), context));
+  }
   Request request;
   request.prompt = std::move(*prompt);
   request.sampling = sampling_;
@@ -235,35 +282,34 @@ Status Chat::answer() {
   auto generation = engine_.generate(request);
   if (!generation) return tl::unexpected(generation.error());
   printer.finish();
-  fmt::print("\n");
   if (generation->stop == StopReason::failed) return fail(generation->error);
   if (generation->stop == StopReason::context_full) {
-    fmt::print(stderr, "[stopped: the context of {} tokens is full; /new starts anew, -c makes it larger]\n",
-               engine_.options().context);
+    note("[stopped: the context of {} tokens is full; /new starts anew, -c makes it larger]\n", context);
   } else if (generation->stop == StopReason::max_tokens) {
-    fmt::print(stderr, "[stopped after {} tokens; /set max-tokens allows more]\n", generation->tokens.size());
+    note("[stopped after {} tokens; /set max-tokens allows more]\n", generation->tokens.size());
   } else if (generation->stop == StopReason::cancelled) {
-    fmt::print(stderr, "[stopped]\n");
+    note("[stopped]\n");
   }
-  if (!flags_.quiet) fmt::print(stderr, "[{}]\n", summary(generation->stats));
+  if (!flags_.quiet) note("[{}]\n", summary(generation->stats));
   total_.add(generation->stats);
   messages_.push_back({"assistant", generation->text});
   return {};
 }
 
 Result<int> run(const Flags& flags) {
+  auto speculation = flags.speculation.resolve();
+  if (!speculation) return tl::unexpected(speculation.error());
+  auto options = flags.engine.resolve(*speculation);
+  if (!options) return tl::unexpected(options.error());
+  if (auto early = flags.sampling.resolve(); !early) return tl::unexpected(early.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
   auto chat = model->chat_template();
   if (!chat) return tl::unexpected(chat.error());
-  auto options = flags.engine.resolve(flags.speculation.resolve());
-  if (!options) return tl::unexpected(options.error());
+  auto sampling = flags.sampling.resolve(model->info().vocab);
+  if (!sampling) return tl::unexpected(sampling.error());
   auto engine = Engine::make(*model, *options);
   if (!engine) return tl::unexpected(engine.error());
-  auto sampling = flags.sampling.resolve();
-  if (!sampling) return tl::unexpected(sampling.error());
-  Status valid = sampling->validate(model->info().vocab);
-  if (!valid) return tl::unexpected(valid.error());
   Chat session(flags, *model, std::move(*chat), std::move(*engine), std::move(*sampling));
   if (!flags.load.empty()) {
     Status loaded = session.load(flags.load);

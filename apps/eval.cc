@@ -1,11 +1,11 @@
 // coppice eval ppl, logits, layers: passes over a given text.
 #include <coppice/coppice.h>
-#include <fmt/core.h>
 
 #include <memory>
 
 #include "answer.h"
 #include "command.h"
+#include "files.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -14,28 +14,28 @@ namespace {
 
 struct Flags {
   ModelFlags model;
-  std::string file, text, output, cache = "f32";
+  std::optional<std::string> file, text;
+  std::string output, cache = "f32";
   std::vector<Token> ids;
   int context = 512, chunks = 0;
 };
 
-Result<std::vector<Token>> tokens_of(const Flags& flags, const Model& model) {
-  const int given = (flags.file.empty() ? 0 : 1) + (flags.text.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1);
+// The text to read, before there is a model; none where ids were given.
+Result<std::string> text_of(const Flags& flags) {
+  const int given = (flags.file ? 1 : 0) + (flags.text ? 1 : 0) + (flags.ids.empty() ? 0 : 1);
   if (given != 1) return fail("say one of -f FILE, -p TEXT and --ids");
-  if (!flags.ids.empty()) return flags.ids;
-  if (!flags.text.empty()) return model.tokenizer().encode(flags.text);
-  auto text = read_text(flags.file);
-  if (!text) return tl::unexpected(text.error());
-  return model.tokenizer().encode(*text);
+  if (flags.file) return read_text(*flags.file);
+  return flags.text.value_or("");
 }
 
 template <class Body>
 Result<int> with_tokens(const Flags& flags, Body body) {
+  auto text = text_of(flags);
+  if (!text) return tl::unexpected(text.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
-  auto tokens = tokens_of(flags, *model);
-  if (!tokens) return tl::unexpected(tokens.error());
-  Status done = body(*model, *tokens);
+  const std::vector<Token> tokens = flags.ids.empty() ? model->tokenizer().encode(*text) : flags.ids;
+  Status done = body(*model, tokens);
   if (!done) return tl::unexpected(done.error());
   return kOk;
 }
@@ -48,10 +48,10 @@ Status run_perplexity(const Flags& flags, const Model& model, std::span<const To
     show_progress("perplexity", static_cast<double>(done) / all, fmt::format("{:.4f}", value));
   };
   auto result = perplexity(model, tokens, options);
-  if (!result) return tl::unexpected(result.error());
   clear_progress();
-  fmt::print("perplexity {:.4f} +/- {:.4f} over {} tokens in {} chunks of {}\n", result->perplexity,
-             result->standard_error, result->tokens, result->chunks, flags.context);
+  if (!result) return tl::unexpected(result.error());
+  say("perplexity {:.4f} +/- {:.4f} over {} tokens in {} chunks of {}\n", result->perplexity,
+      result->standard_error, result->tokens, result->chunks, flags.context);
   return {};
 }
 
@@ -72,8 +72,9 @@ void add_eval(CLI::App& app, const Choose& choose) {
   auto flags = std::make_shared<Flags>();
   CLI::App* ppl = add(*eval, *flags, "ppl", "perplexity, as llama.cpp computes it");
   ppl->add_option("-c,--context", flags->context, "chunk length; its second half is scored")
+      ->check(CLI::Range(4, 1 << 20))
       ->capture_default_str();
-  ppl->add_option("--chunks", flags->chunks, "at most this many; 0: all");
+  ppl->add_option("--chunks", flags->chunks, "at most this many; 0: all")->check(CLI::NonNegativeNumber);
   ppl->callback([flags, choose] {
     choose([flags] {
       return with_tokens(*flags, [&](auto& m, auto& t) { return run_perplexity(*flags, m, t); });

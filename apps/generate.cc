@@ -1,11 +1,10 @@
 // coppice generate: one answer to one prompt.
-#include <fmt/core.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "answer.h"
 #include "command.h"
+#include "files.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -20,27 +19,30 @@ struct Generate {
   SpeculationFlags speculation;
   EngineFlags engine;
   ShowFlags show;
-  std::string prompt, file, system;
+  std::optional<std::string> prompt, file;
+  std::string system;
   bool chat = false, json = false, special = false, quiet = false;
 };
 
 Result<std::string> prompt_text(const Generate& flags) {
-  if (!flags.prompt.empty() && !flags.file.empty()) return fail("say -p or -f, not both");
-  if (!flags.prompt.empty()) return flags.prompt;
-  if (!flags.file.empty()) return read_text(flags.file);
-  if (stdin_is_terminal()) return fail("no prompt: give -p TEXT, -f FILE, or pipe one in");
-  return read_text("-");
+  if (flags.prompt && flags.file) return fail("say -p or -f, not both");
+  if (!flags.prompt && !flags.file && stdin_is_terminal())
+    return fail("no prompt: give -p TEXT, -f FILE, or pipe one in");
+  Result<std::string> text = flags.prompt ? *flags.prompt : read_text(flags.file.value_or("-"));
+  if (text && text->empty()) {
+    return fail(fmt::format("the prompt{} is empty; at least one character is needed",
+                            flags.prompt ? "" : " from " + flags.file.value_or("stdin")));
+  }
+  return text;
 }
 
-Result<std::vector<Token>> prompt_tokens(const Generate& flags, const Model& model) {
-  auto text = prompt_text(flags);
-  if (!text) return tl::unexpected(text.error());
-  if (!flags.chat && flags.system.empty()) return model.tokenizer().encode(*text, flags.special);
+Result<std::vector<Token>> prompt_tokens(const Generate& flags, const std::string& text, const Model& model) {
+  if (!flags.chat && flags.system.empty()) return model.tokenizer().encode(text, flags.special);
   auto chat = model.chat_template();
   if (!chat) return tl::unexpected(chat.error());
   std::vector<ChatMessage> messages;
   if (!flags.system.empty()) messages.push_back({"system", flags.system});
-  messages.push_back({"user", *text});
+  messages.push_back({"user", text});
   return chat->tokens(messages);
 }
 
@@ -74,42 +76,71 @@ void print_json(const Generation& answer, const Request& request, const Engine& 
                       {"seed", request.sampling.seed},
                       {"drafters", engine.options().speculation.drafters},
                       {"stats", ordered_json::parse(stats_json(answer.stats))}};
-  fmt::print("{}\n", out.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  say("{}\n", out.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+}
+
+// What was asked, with everything checked that needs no model.
+struct Asked {
+  std::string text;
+  EngineOptions options;
+};
+
+Result<Asked> check(const Generate& flags) {
+  Asked asked;
+  auto sampling = flags.sampling.resolve();
+  if (!sampling) return tl::unexpected(sampling.error());
+  auto speculation = flags.speculation.resolve();
+  if (!speculation) return tl::unexpected(speculation.error());
+  auto options = flags.engine.resolve(*speculation);
+  if (!options) return tl::unexpected(options.error());
+  auto text = prompt_text(flags);
+  if (!text) return tl::unexpected(text.error());
+  return Asked{std::move(*text), std::move(*options)};
+}
+
+void say_how_it_ended(const Generate& flags, const Generation& answer, int context) {
+  if (answer.stop == StopReason::context_full)
+    note("[stopped: the context of {} tokens is full; -c makes it larger]\n", context);
+  if (answer.stop == StopReason::cancelled) note("[stopped]\n");
+  if (!flags.quiet) note("[{}]\n", summary(answer.stats));
 }
 
 Result<int> run(const Generate& flags) {
+  auto asked = check(flags);
+  if (!asked) return tl::unexpected(asked.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
-  auto options = flags.engine.resolve(flags.speculation.resolve());
-  if (!options) return tl::unexpected(options.error());
-  auto engine = Engine::make(*model, *options);
-  if (!engine) return tl::unexpected(engine.error());
-  auto prompt = prompt_tokens(flags, *model);
-  if (!prompt) return tl::unexpected(prompt.error());
-  auto sampling = flags.sampling.resolve();
+  auto sampling = flags.sampling.resolve(model->info().vocab);
   if (!sampling) return tl::unexpected(sampling.error());
+  auto prompt = prompt_tokens(flags, asked->text, *model);
+  if (!prompt) return tl::unexpected(prompt.error());
+  auto engine = Engine::make(*model, asked->options);
+  if (!engine) return tl::unexpected(engine.error());
+  if (const int context = engine->options().context; static_cast<int>(prompt->size()) >= context) {
+    return fail(
+        fmt::format("the prompt has {} tokens and the context holds {}; shorten it, or -c makes it larger",
+                    prompt->size(), context));
+  }
   Request request;
   request.prompt = *prompt;
   request.sampling = *sampling;
   request.trace = flags.show.show_tree;
   request.show_special = flags.show.show_special;
   AnswerPrinter printer(flags.show, model->tokenizer(), engine->sources());
-  request.on_event = [&](const Event& event) { return flags.json ? !interrupted() : printer.show(event); };
+  request.on_event = [&](const Event& event) {
+    return flags.json ? printer.show_silently(event) : printer.show(event);
+  };
   catch_interrupts();
   auto answer = engine->generate(request);
   if (!answer) return tl::unexpected(answer.error());
   if (answer->stop == StopReason::failed) return fail(answer->error);
   if (flags.json) {
+    clear_progress();
     print_json(*answer, request, *engine, *model);
   } else {
     printer.finish();
-    fmt::print("\n");
-    if (answer->stop == StopReason::context_full) {
-      fmt::print(stderr, "[stopped: the context of {} tokens is full; -c makes it larger]\n",
-                 engine->options().context);
-    }
-    if (!flags.quiet) fmt::print(stderr, "[{}]\n", summary(answer->stats));
   }
+  if (!output_lost()) say_how_it_ended(flags, *answer, engine->options().context);
   return answer->stop == StopReason::cancelled ? kInterrupted : kOk;
 }
 

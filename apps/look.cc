@@ -1,13 +1,12 @@
 // coppice tokenize, inspect, info, models: to look at what there is.
 #include <coppice/coppice.h>
-#include <fmt/core.h>
 
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "answer.h"
 #include "command.h"
+#include "files.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -18,7 +17,7 @@ using nlohmann::ordered_json;
 
 struct Tokenize {
   ModelFlags model;
-  std::string text, file;
+  std::optional<std::string> text, file;
   bool ids = false, special = false, no_bos = false;
   std::vector<Token> decode;
 };
@@ -31,24 +30,25 @@ Result<int> run_tokenize(const Tokenize& flags) {
   if (!flags.decode.empty()) {
     for (Token token : flags.decode) {
       if (token < 0 || token >= tokenizer->size()) {
-        return fail(fmt::format("token id {} is not in the vocabulary of {}", token, tokenizer->size()));
+        return fail(fmt::format("--detokenise: token id {} is not in the vocabulary; ids go from 0 to {}",
+                                token, tokenizer->size() - 1));
       }
     }
-    fmt::print("{}", tokenizer->decode(flags.decode, true));
+    write_out(tokenizer->decode(flags.decode, true));
+    if (stdout_is_terminal()) write_out("\n");
     return kOk;
   }
-  std::string text = flags.text;
-  if (text.empty() && (!flags.file.empty() || !stdin_is_terminal())) {
-    auto read = read_text(flags.file.empty() ? "-" : flags.file);
-    if (!read) return tl::unexpected(read.error());
-    text = *read;
-  }
-  const auto tokens = tokenizer->encode(text, flags.special, !flags.no_bos);
+  if (flags.text && flags.file) return fail("say a text or -f FILE, not both");
+  if (!flags.text && !flags.file && stdin_is_terminal())
+    return fail("no text: give one, -f FILE, or pipe one in");
+  Result<std::string> text = flags.text ? *flags.text : read_text(flags.file.value_or("-"));
+  if (!text) return tl::unexpected(text.error());
+  const auto tokens = tokenizer->encode(*text, flags.special, !flags.no_bos);
   if (flags.ids) {
-    for (std::size_t i = 0; i < tokens.size(); ++i) fmt::print("{}{}", i == 0 ? "" : " ", tokens[i]);
-    fmt::print("\n");
+    for (std::size_t i = 0; i < tokens.size(); ++i) say("{}{}", i == 0 ? "" : " ", tokens[i]);
+    say("\n");
   } else {
-    for (Token token : tokens) fmt::print("{:>7}  {}\n", token, printable(tokenizer->piece(token)));
+    for (Token token : tokens) say("{:>7}  {}\n", token, printable(tokenizer->piece(token)));
   }
   return kOk;
 }
@@ -57,22 +57,24 @@ std::string shorten(const std::string& text, std::size_t most = 100) {
   return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
-Result<int> run_inspect(const std::string& path, bool json) {
-  auto text = inspect(path);
+Result<int> run_inspect(const std::string& name, bool json) {
+  auto path = find_model_file(name);
+  if (!path) return tl::unexpected(path.error());
+  auto text = inspect(*path);
   if (!text) return tl::unexpected(text.error());
   if (json) {
-    fmt::print("{}\n", *text);
+    say("{}\n", *text);
     return kOk;
   }
   const ordered_json file = ordered_json::parse(*text);
-  fmt::print("{}\nGGUF v{}, {:.1f} MB, {:.1f} M parameters\n\n", path, file["version"].get<int>(),
-             file["bytes"].get<double>() / 1e6, file["parameters"].get<double>() / 1e6);
+  say("{}\nGGUF v{}, {:.1f} MB, {:.1f} M parameters\n\n", *path, file["version"].get<int>(),
+      file["bytes"].get<double>() / 1e6, file["parameters"].get<double>() / 1e6);
   for (const auto& [key, value] : file["keys"].items())
-    fmt::print("{:<44} {}\n", key, shorten(printable(value.dump())));
-  fmt::print("\n");
+    say("{:<44} {}\n", key, shorten(printable(value.dump())));
+  say("\n");
   for (const auto& tensor : file["tensors"]) {
-    fmt::print("{:<44} {:<6} {}\n", tensor["name"].get<std::string>(), tensor["format"].get<std::string>(),
-               tensor["shape"].dump());
+    say("{:<44} {:<6} {}\n", tensor["name"].get<std::string>(), tensor["format"].get<std::string>(),
+        tensor["shape"].dump());
   }
   return kOk;
 }
@@ -80,20 +82,20 @@ Result<int> run_inspect(const std::string& path, bool json) {
 Result<int> run_info(bool json) {
   const std::string text = system_info();
   if (json) {
-    fmt::print("{}\n", text);
+    say("{}\n", text);
     return kOk;
   }
   const ordered_json info = ordered_json::parse(text);
-  fmt::print("CPU     {}, {} cores usable\n", info["cpu"].get<std::string>(), info["cores"].get<int>());
-  fmt::print("memory  {:.1f} GB, {:.1f} GB available\n", info["memory_bytes"].get<double>() / 1e9,
-             info["memory_available_bytes"].get<double>() / 1e9);
+  say("CPU     {}, {} cores usable\n", info["cpu"].get<std::string>(), info["cores"].get<int>());
+  say("memory  {:.1f} GB, {:.1f} GB available\n", info["memory_bytes"].get<double>() / 1e9,
+      info["memory_available_bytes"].get<double>() / 1e9);
   for (const auto& table : info["isa"]) {
-    fmt::print("ISA     {:<12} {}\n", table["name"].get<std::string>(),
-               table["chosen"].get<bool>()   ? "chosen"
-               : table["usable"].get<bool>() ? "usable"
-                                             : "not on this machine");
+    say("ISA     {:<12} {}\n", table["name"].get<std::string>(),
+        table["chosen"].get<bool>()   ? "chosen"
+        : table["usable"].get<bool>() ? "usable"
+                                      : "not on this machine");
   }
-  fmt::print("cache   {}\n", info["cache"].get<std::string>());
+  say("cache   {}\n", info["cache"].get<std::string>());
   return kOk;
 }
 
@@ -107,14 +109,14 @@ Result<int> run_models(bool json) {
                      {"architecture", model.architecture},
                      {"bytes", model.bytes}});
     }
-    fmt::print("{}\n", out.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    say("{}\n", out.dump(2, ' ', false, ordered_json::error_handler_t::replace));
     return kOk;
   }
   for (const FoundModel& model : found) {
-    fmt::print("{:>9.1f} MB  {:<8} {}  ({})\n", static_cast<double>(model.bytes) / 1e6, model.architecture,
-               model.path, model.name);
+    say("{:>9.1f} MB  {:<8} {}  ({})\n", static_cast<double>(model.bytes) / 1e6, model.architecture,
+        model.path, model.name);
   }
-  if (found.empty()) fmt::print("no GGUF files in the usual caches and folders\n");
+  if (found.empty()) say("no GGUF files in the usual caches and folders\n");
   return kOk;
 }
 
@@ -139,7 +141,7 @@ void add_inspect(CLI::App& app, const Choose& choose) {
   auto path = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("inspect", "what is in a GGUF file");
-  command->add_option("file", *path, "GGUF file")->required();
+  command->add_option("file", *path, "GGUF file, or the name of one that `coppice models` lists")->required();
   command->add_flag("--json", *json, "as JSON");
   command->callback([path, json, choose] { choose([path, json] { return run_inspect(*path, *json); }); });
 }

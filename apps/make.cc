@@ -1,10 +1,11 @@
 // coppice ngram build, slice: drafts for people with no trained one.
 #include <coppice/coppice.h>
-#include <fmt/core.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "command.h"
+#include "files.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -17,32 +18,41 @@ struct Ngram {
 };
 
 Result<int> run_ngram(Ngram flags) {
+  if (Status writable = check_output(flags.options.output); !writable)
+    return tl::unexpected(writable.error());
   auto path = flags.model.resolve();
   if (!path) return tl::unexpected(path.error());
   auto tokenizer = Tokenizer::load(*path);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
   flags.options.progress = [](std::uint64_t tokens) {
-    show_progress("counting", 0.5, fmt::format("{} tokens", tokens));
+    show_count("counting", fmt::format("{} tokens", tokens));
   };
   auto report = build_ngram(*tokenizer, flags.options);
   clear_progress();
   if (!report) return tl::unexpected(report.error());
-  fmt::print("{}: {} tokens of {} texts, {:.2f} MB\n", flags.options.output, report->tokens, report->texts,
-             static_cast<double>(report->bytes) / 1e6);
+  say("{}: {} tokens of {} texts, {:.2f} MB\n", flags.options.output, report->tokens, report->texts,
+      static_cast<double>(report->bytes) / 1e6);
   return kOk;
 }
 
 Result<int> run_slice(SliceOptions options) {
+  auto input = find_model_file(options.input);
+  if (!input) return tl::unexpected(input.error());
+  options.input = *input;
+  if (Status writable = check_output(options.output); !writable) return tl::unexpected(writable.error());
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.input, options.output, ignored))
+    return fail(fmt::format("the draft would replace the model {}; name another output", options.input));
   options.progress = [](double fraction) { show_progress("measuring layers", fraction); };
   auto report = slice(options);
   clear_progress();
   if (!report) return tl::unexpected(report.error());
   std::string kept;
   for (int layer : report->kept) kept += fmt::format("{}{}", kept.empty() ? "" : " ", layer);
-  fmt::print("{}: {} layers ({}), head of {} tokens, {:.1f} MB\n", options.output, report->kept.size(), kept,
-             report->vocabulary, static_cast<double>(report->bytes) / 1e6);
+  say("{}: {} layers ({}), head of {} tokens, {:.1f} MB\n", options.output, report->kept.size(), kept,
+      report->vocabulary, static_cast<double>(report->bytes) / 1e6);
   for (std::size_t layer = 0; layer < report->importance.size(); ++layer) {
-    fmt::print("layer {:>3}  importance {:.4f}\n", layer, report->importance[layer]);
+    say("layer {:>3}  importance {:.4f}\n", layer, report->importance[layer]);
   }
   return kOk;
 }
@@ -70,13 +80,16 @@ void add_ngram(CLI::App& app, const Choose& choose) {
 void add_slice(CLI::App& app, const Choose& choose) {
   auto options = std::make_shared<SliceOptions>();
   CLI::App* command = app.add_subcommand("slice", "cut a draft out of a model: weak, but a real one");
-  command->add_option("input", options->input, "GGUF file")->required();
+  command->add_option("input", options->input, "GGUF file, or the name of one that `coppice models` lists")
+      ->required();
   command->add_option("-o,--output", options->output, "the draft")->required();
-  command->add_option("--layers", options->layers, "keep the first n layers");
+  command->add_option("--layers", options->layers, "keep the first n layers")->check(CLI::PositiveNumber);
   command->add_option("--keep", options->keep, "keep these layers")->delimiter(',');
-  command->add_option("--drop", options->drop, "drop the n least important layers, measured on --text");
+  command->add_option("--drop", options->drop, "drop the n least important layers, measured on --text")
+      ->check(CLI::PositiveNumber);
   command->add_option("--text", options->text, "text or token file to measure on");
-  command->add_option("--vocabulary", options->vocabulary, "head of the n most used tokens of --text");
+  command->add_option("--vocabulary", options->vocabulary, "head of the n most used tokens of --text")
+      ->check(CLI::PositiveNumber);
   command->callback([options, choose] { choose([options] { return run_slice(*options); }); });
 }
 

@@ -1,31 +1,63 @@
 #include "options.h"
 
-#include <fmt/core.h>
-
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "files.h"
 #include "terminal.h"
 
 namespace coppice::app {
 
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr int kMostContext = 1 << 24;  // tokens; memory ends long before
+constexpr int kMostChunk = 4096;
+
+// Unsigned numbers are parsed by strtoull, which takes -1 for 2^64 - 1.
+std::string not_negative(const std::string& text) {
+  return text.rfind('-', 0) == 0 ? "Value " + text + " is negative; 0 or more is wanted" : std::string();
+}
+
+}  // namespace
+
 void ModelFlags::add(CLI::App& app) {
   app.add_option("-m,--model", path,
-                 "GGUF file (default: $COPPICE_MODEL, else the first in coppice's cache)");
-  app.add_option("-t,--threads", threads, "threads (default: all this process may use)");
+                 "GGUF file, or the name or part of the name of one that `coppice models` lists (default: "
+                 "$COPPICE_MODEL, else the first of that list)");
+  app.add_option("-t,--threads", threads, "threads; 0: all that this process may use")
+      ->check(CLI::Range(0, kMostThreads))
+      ->capture_default_str();
   app.add_option("--isa", isa, "instruction set: scalar, avx2, avx512vnni (default: the best there is)");
 }
 
 Result<std::string> ModelFlags::resolve() const {
-  if (!path.empty()) return path;
+  if (!path.empty()) return find_model_file(path);
   if (const char* named = std::getenv("COPPICE_MODEL"); named != nullptr && *named != 0)
-    return std::string(named);
+    return find_model_file(named);
   for (const FoundModel& found : find_models()) {
     if (found.architecture.empty()) continue;
-    if (stderr_is_terminal()) fmt::print(stderr, "using {}\n", found.path);
+    note("using {}\n", found.path);
     return found.path;
   }
   return fail("no model given: name a GGUF file with -m (coppice models lists those on this machine)");
+}
+
+Error name_the_option(const Error& error) {
+  std::string text = error.message;
+  constexpr std::string_view kOwner = "speculation.";
+  if (text.rfind(kOwner, 0) == 0) text.erase(0, kOwner.size());
+  const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  std::string field = text.substr(0, end);
+  if (field == "banned") field = "ban";
+  std::replace(field.begin(), field.end(), '_', '-');
+  std::string rest = end == std::string::npos ? "" : text.substr(end);
+  constexpr std::string_view kBanned = "use banned to";
+  if (const auto at = rest.find(kBanned); at != std::string::npos)
+    rest.replace(at, kBanned.size(), "use --ban to");
+  return Error{fmt::format("--{}{}", field, rest)};
 }
 
 Result<Model> ModelFlags::load() const {
@@ -58,8 +90,14 @@ void SamplingFlags::add(CLI::App& app) {
   app.add_option("--ban", sampling.banned, "token ids that are never drawn")->group(group);
   app.add_flag("--ignore-eos", sampling.ignore_eos, "never draw an end-of-text token")->group(group);
   app.add_option("--stop", sampling.stop, "the answer ends before this text; repeatable")->group(group);
-  option("--seed", sampling.seed, "the same seed gives the same text");
-  option("--stream", sampling.stream, "tells requests of one seed apart");
+  app.add_option("--seed", sampling.seed, "the same seed gives the same text")
+      ->group(group)
+      ->check(not_negative)
+      ->capture_default_str();
+  app.add_option("--stream", sampling.stream, "tells requests of one seed apart")
+      ->group(group)
+      ->check(not_negative)
+      ->capture_default_str();
   option("-n,--max-tokens", sampling.max_tokens, "of the answer");
   option("--logprobs", sampling.logprobs, "log-probabilities of the drawn and the n best tokens; -1: off");
   app.add_option("--acceptance", acceptance,
@@ -68,7 +106,7 @@ void SamplingFlags::add(CLI::App& app) {
       ->capture_default_str();
 }
 
-Result<Sampling> SamplingFlags::resolve() const {
+Result<Sampling> SamplingFlags::resolve(int vocab) const {
   Sampling out = sampling;
   for (const std::string& entry : bias) {
     const auto equals = entry.find('=');
@@ -78,7 +116,7 @@ Result<Sampling> SamplingFlags::resolve() const {
     const long id = std::strtol(token.c_str(), &end, 10);
     const bool number = !token.empty() && *end == 0;
     const float amount = std::strtof(value.c_str(), &end);
-    if (!number || value.empty() || *end != 0) {
+    if (!number || id != static_cast<Token>(id) || value.empty() || *end != 0) {
       return fail(fmt::format("--logit-bias {}: TOKEN=VALUE is wanted, two numbers", entry));
     }
     out.logit_bias.emplace_back(static_cast<Token>(id), amount);
@@ -88,6 +126,12 @@ Result<Sampling> SamplingFlags::resolve() const {
   } else if (acceptance != "keyed") {
     return fail(fmt::format("--acceptance {}: there is keyed and rejection", acceptance));
   }
+  Sampling checked = out;
+  if (vocab == kAnyVocabulary) {  // token ids are for later
+    checked.logit_bias.clear();
+    checked.banned.clear();
+  }
+  if (Status valid = checked.validate(vocab); !valid) return tl::unexpected(name_the_option(valid.error()));
   return out;
 }
 
@@ -112,16 +156,21 @@ void SpeculationFlags::add(CLI::App& app, bool drafters) {
   app.add_option("--policy", speculation.policy, "how much to draft")->group(group)->capture_default_str();
 }
 
-Speculation SpeculationFlags::resolve() const {
+Result<Speculation> SpeculationFlags::resolve() const {
   Speculation out = speculation;
   if (plain) out.drafters = "none";
+  if (Status valid = out.validate(); !valid) return tl::unexpected(name_the_option(valid.error()));
   return out;
 }
 
 void EngineFlags::add(CLI::App& app) {
-  app.add_option("-c,--context", context, "tokens of prompt and answer (default: the model's, up to 4096)");
+  app.add_option("-c,--context", context, "tokens of prompt and answer; 0: the model's, up to 4096")
+      ->check(CLI::Range(0, kMostContext))
+      ->capture_default_str();
   app.add_option("--cache", cache, "KV cache: f32, f16, q8_0")->capture_default_str();
-  app.add_option("--chunk", chunk, "prompt tokens a pass")->capture_default_str();
+  app.add_option("--chunk", chunk, "prompt tokens a pass")
+      ->check(CLI::Range(1, kMostChunk))
+      ->capture_default_str();
 }
 
 Result<EngineOptions> EngineFlags::resolve(const Speculation& speculation) const {

@@ -4,6 +4,7 @@
 #include <coppice/coppice.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +17,17 @@ struct ModelFlags {
   std::string isa;
 
   void add(CLI::App& app);
-  // The file named by -m, by $COPPICE_MODEL, or the first in coppice's own cache.
+  // The file, or the found model with the name or part of a name, that -m or $COPPICE_MODEL says; without
+  // them the first of `coppice models`.
   Result<std::string> resolve() const;
   Result<Model> load() const;  // with a progress bar
 };
+
+// For ranges that can be checked before there is a model.
+inline constexpr int kAnyVocabulary = std::numeric_limits<int>::max();
+
+// The library names fields ("top_k = -1: ..."); a person typed options ("--top-k = -1: ...").
+Error name_the_option(const Error& error);
 
 struct SamplingFlags {
   Sampling sampling;
@@ -27,7 +35,7 @@ struct SamplingFlags {
   std::string acceptance = "keyed";
 
   void add(CLI::App& app);
-  Result<Sampling> resolve() const;
+  Result<Sampling> resolve(int vocab = kAnyVocabulary) const;  // ranges checked; errors name the option
 };
 
 struct SpeculationFlags {
@@ -36,7 +44,7 @@ struct SpeculationFlags {
 
   // `drafters`: with the options that name drafters.
   void add(CLI::App& app, bool drafters = true);
-  Speculation resolve() const;
+  Result<Speculation> resolve() const;
 };
 
 struct EngineFlags {

@@ -85,7 +85,7 @@ class Maker:
 
 
 def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidden=96, heads=6, kv_heads=2,
-          feed_forward=160, context=512, merges=120, rope_base=10000.0):
+          feed_forward=160, context=512, merges=120, rope_base=10000.0, chat_template=None):
     """Writes the model and returns its vocabulary's size."""
     make = Maker(path, arch, types, seed)
     out = make.writer
@@ -115,6 +115,8 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
     out.add_bos_token_id(0)
     out.add_eos_token_id(2)
     out.add_add_bos_token(False)
+    if chat_template:
+        out.add_chat_template(chat_template)
 
     make.matrix("token_embd.weight", len(tokens), hidden, spread=1.0)
     if arch == "gpt2":

@@ -1,0 +1,138 @@
+"""Drafts made by the command (ngram build, slice) and used by it: every drafter expression gives the same tokens."""
+
+import json
+
+import gguf
+import numpy as np
+
+import program
+import random_model
+
+PROMPT = "it was the best of times, it was the age of wisdom, it was the"
+
+
+class Drafts(program.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.work / "text.txt").write_text(random_model.TEXT)
+        (cls.work / "more.jsonl").write_text('{"text": "it was the epoch"}\n\n{"ids": [10, 11, 12, 13], "start": 2}\n')
+        np.array([20, 21, -1, 22, 23, 24], dtype=np.int32).tofile(cls.work / "ids.bin")
+
+    def build(self, *arguments):
+        return self.run_well("ngram", "build", "-m", self.model, *arguments)
+
+    def slice(self, *arguments, source="target.gguf"):
+        return self.run_well("slice", source, *arguments)[0]
+
+    def test_ngram_build_counts_texts_and_token_files(self):
+        out, said = self.build("-o", "counts.ngram", "--order", 3, "text.txt", "more.jsonl", "ids.bin")
+        tokens = len(self.run_well("tokenize", "-m", self.model, "--ids", "-f", "text.txt")[0].split())
+        tokens += len(self.run_well("tokenize", "-m", self.model, "--ids", "it was the epoch")[0].split())
+        self.assertRegex(out, rf"\Acounts\.ngram: {tokens + 2 + 5} tokens of 5 texts, [0-9.]+ MB\n\Z")
+        self.assertEqual(said, "")
+
+    def test_slice_keeps_the_first_layers(self):
+        self.assertIn("first.gguf: 2 layers (0 1), head of 379 tokens", self.slice("-o", "first.gguf", "--layers", 2))
+        reader = gguf.GGUFReader(self.work / "first.gguf")
+        self.assertEqual(reader.fields["llama.block_count"].contents(), 2)
+        self.assertEqual({t.name.split(".")[1] for t in reader.tensors if t.name.startswith("blk.")}, {"0", "1"})
+
+    def test_slice_keeps_named_layers_under_new_numbers(self):
+        self.assertIn("2 layers (0 2)", self.slice("-o", "named.gguf", "--keep", "2,0"))
+        source = {t.name: t.data for t in gguf.GGUFReader(self.model).tensors}
+        cut = {t.name: t.data for t in gguf.GGUFReader(self.work / "named.gguf").tensors}
+        np.testing.assert_array_equal(cut["blk.1.attn_q.weight"], source["blk.2.attn_q.weight"])
+
+    def test_slice_drops_the_layers_that_matter_least_on_a_text(self):
+        out = self.slice("-o", "dropped.gguf", "--drop", 1, "--text", "text.txt")
+        importance = [float(line.split()[-1]) for line in out.splitlines()[1:]]
+        self.assertEqual(len(importance), 3)
+        kept = sorted(set(range(3)) - {int(np.argmin(importance))})
+        self.assertIn(f"2 layers ({' '.join(map(str, kept))})", out)
+
+    def test_slice_trims_the_vocabulary_of_the_head(self):
+        self.assertIn("3 layers (0 1 2), head of 40 tokens", self.slice("-o", "trimmed.gguf", "--vocabulary", 40, "--text", "text.txt"))
+        head = next(t for t in gguf.GGUFReader(self.work / "trimmed.gguf").tensors if t.name == "output.weight")
+        self.assertEqual(list(head.shape), [96, 40])
+
+    def test_every_drafter_expression_gives_the_same_tokens(self):
+        self.build("-o", "code.ngram", "text.txt")
+        self.slice("-o", "half.gguf", "--layers", 2)
+        self.slice("-o", "thin.gguf", "--layers", 1, "--vocabulary", 60, "--text", "text.txt")
+        sampled = ["--temp", 0.8, "--top-k", 20, "--repetition-penalty", 1.1, "--seed", 3]
+        for options in ([], sampled):
+            plain = self.generate("--plain", "--ignore-eos", *options, prompt=PROMPT, tokens=40)
+            self.assertEqual(plain["stats"]["guesses"], 0)
+            for drafters in ("none", "lookup", "ngram(code.ngram)", "model(half.gguf)", "ngram(code.ngram) | lookup",
+                             "stage(half.gguf, ngram(code.ngram) | lookup) | lookup", "stage(half.gguf, stage(thin.gguf, lookup))",
+                             "model(thin.gguf)"):
+                with self.subTest(drafters=drafters, options=options):
+                    answer = self.generate("-d", drafters, "--ignore-eos", *options, prompt=PROMPT, tokens=40)
+                    self.assertEqual(answer["ids"], plain["ids"])
+                    self.assertEqual(answer["drafters"], drafters)
+                    self.assertEqual(answer["stats"]["guesses"] > 0, drafters != "none")
+                    self.assertEqual(answer["stats"]["draft_passes"] > 0, ".gguf" in drafters)
+
+    def test_shapes_of_trees_change_no_token(self):
+        plain = self.generate("--plain", "--ignore-eos", prompt=PROMPT)["ids"]
+        for shape in (["--nodes", 1], ["--nodes", 64, "--price", 0], ["--depth", 1], ["--nodes", 0]):
+            self.assertEqual(self.generate(*shape, "--ignore-eos", prompt=PROMPT)["ids"], plain, shape)
+
+    def test_a_model_that_drafts_for_itself_needs_half_the_passes(self):
+        answer = self.generate("-d", "model(target.gguf)", "--ignore-eos", prompt=PROMPT, tokens=40)
+        self.assertEqual(answer["ids"], self.generate("--plain", "--ignore-eos", prompt=PROMPT, tokens=40)["ids"])
+        self.assertLessEqual(answer["stats"]["cycles"], 20)
+
+    def test_a_draft_with_another_vocabulary_is_refused_with_the_reason(self):
+        random_model.write(self.work / "other.gguf", merges=100)
+        said = self.refused("generate", "-m", self.model, "-p", "it", "-d", "model(other.gguf)")
+        self.assertIn("other.gguf", said)
+        self.assertRegex(said, "359.*379|379.*359")
+
+    def test_ngrams_of_another_vocabulary_are_refused_with_the_reason(self):
+        random_model.write(self.work / "another.gguf", merges=100)
+        self.run_well("ngram", "build", "-m", "another.gguf", "-o", "another.ngram", "text.txt")
+        said = self.refused("generate", "-m", self.model, "-p", "it", "-d", "ngram(another.ngram)")
+        self.assertRegex(said, "another.ngram.*vocabulary")
+
+    def test_a_rejection_sampled_answer_is_one_too(self):
+        answer = self.generate("--acceptance", "rejection", "--temp", 1, "--ignore-eos", prompt=PROMPT)
+        self.assertEqual(len(answer["ids"]), 24)
+
+
+class Bench(program.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        lines = [{"prompt": PROMPT}, {"turns": ["Call me Ishmael. Call me", "x"]}]
+        (cls.work / "prompts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def test_decode_compares_the_texts_of_two_prompts(self):
+        out, said = self.run_well("bench", "decode", "-m", self.model, "--prompts", "prompts.jsonl", "-n", 12, "--ignore-eos", "-t", 1,
+                                  "--modes", "greedy,top-k,asked", "--temp", 0.5, "--json", "figures.json", "-d", "lookup",
+                                  "-d", "itself: model(target.gguf)")
+        self.assertEqual([line.split()[-1] for line in out.splitlines()[4:]], ["2/2"] * 9)
+        self.assertEqual(said, "")
+        figures = json.loads((self.work / "figures.json").read_text())
+        self.assertEqual([mode["mode"] for mode in figures["modes"]], ["greedy", "top-k 50, T=1", "as asked"])
+        for mode in figures["modes"]:
+            self.assertEqual([side["name"] for side in mode["sides"]], ["plain", "lookup", "itself"])
+            for side in mode["sides"]:
+                self.assertEqual((side["same_text"], side["stats"]["tokens"]), (2, 24))
+        self.assertLess(figures["modes"][0]["sides"][2]["stats"]["cycles"], 24)
+
+    def test_limit_and_chat_and_instruction_shape_the_prompts(self):
+        def prompt_tokens(*arguments):
+            self.run_well("bench", "decode", "-m", self.model, "--prompts", "prompts.jsonl", "-n", 1, "-t", 1, "--json", "f.json", *arguments)
+            mode = json.loads((self.work / "f.json").read_text())["modes"][0]
+            return mode["prompts"], mode["sides"][0]["stats"]["prompt_tokens"]
+        count, tokens = prompt_tokens("--limit", 1)
+        self.assertEqual((count, tokens), (1, len(self.generate(prompt=PROMPT, tokens=1)["prompt_ids"])))
+        self.assertEqual(prompt_tokens("--limit", 1, "--chat")[1], len(self.generate("--chat", prompt=PROMPT, tokens=1)["prompt_ids"]))
+        self.assertEqual(prompt_tokens("--limit", 1, "--instruction", "Say {} now")[1],
+                         len(self.generate(prompt=f"Say {PROMPT} now", tokens=1)["prompt_ids"]))
+
+
+if __name__ == "__main__":
+    program.main()
