@@ -154,10 +154,13 @@ std::vector<float> arranged(const PriorSection& section, const Grower& grower,
   return weights;
 }
 
-// With a model that speaks, what the cheap drafters say counts for less. Its own feature 1 is a quarter of
-// its chance's logit (model_drafter.cc), so weight 4 is to believe it.
-constexpr float kBesideAModel = 0.5f;
-constexpr float kBelief = 3.0f;
+// Beside a model, what the cheap drafters say counts for somewhat less. As fitted (coppice_fit_mixer --mix)
+// for SmolLM2 with a third of its layers dropped as the draft; a better draft is soon believed more.
+constexpr float kCheapBesideAModel = 0.75f;
+constexpr float kConstantBesideAModel = 0.5f;
+constexpr float kModelBesideCheap[ModelDrafter::kFeatures] = {0.45f, 2.0f, -0.6f, 0.2f, -0.5f, 0.3f, 0.6f};
+// A model alone is believed: its feature 1 is a quarter of the logit of its chance.
+constexpr float kModelAlone[ModelDrafter::kFeatures] = {0, 3.0f, 0, 0, 0, 0, 0};
 
 std::vector<float> composed(const PriorSection* cheap, const Grower& grower,
                             const std::vector<int>& offsets) {
@@ -169,15 +172,19 @@ std::vector<float> composed(const PriorSection* cheap, const Grower& grower,
     float* to = &weights[static_cast<std::size_t>(set) * features];
     const float* from =
         cheap == nullptr ? nullptr : &cheap->weights[static_cast<std::size_t>(set) * cheap_features];
-    to[0] = from == nullptr ? 0.0f : kBesideAModel * from[0];
+    to[0] = from == nullptr ? 0.0f : kConstantBesideAModel * from[0];
     to += kOwnFeatures;
     for (std::size_t d = 0; d < offsets.size(); ++d) {
       const int n = grower.drafters()[d]->shape().features;
-      for (int i = 0; i < n && offsets[d] != 0; ++i) to[i] = kBesideAModel * from[offsets[d] + i];
-      if (offsets[d] == 0) to[1] = kBelief / static_cast<float>(models);
+      for (int i = 0; i < n && offsets[d] != 0; ++i) to[i] = kCheapBesideAModel * from[offsets[d] + i];
+      if (offsets[d] == 0 && n == ModelDrafter::kFeatures)
+        for (int i = 0; i < n; ++i)
+          to[i] = (from == nullptr ? kModelAlone : kModelBesideCheap)[i] / static_cast<float>(models);
       to += n;
     }
   }
+  const auto noise = static_cast<std::ptrdiff_t>(grower.buckets()) * kNoiseFeatures;
+  if (cheap != nullptr) std::copy(cheap->weights.end() - noise, cheap->weights.end(), weights.end() - noise);
   return weights;
 }
 

@@ -99,6 +99,25 @@ TEST(Prior, EveryTruncationAndEveryWrongWordIsRefusedWithTheLine) {
   }
 }
 
+TEST(Prior, BesideAModelTheCheapDraftersKeepWhatTheyKnow) {
+  // A costly drafter with a model's seven features between cheap ones that a section knows.
+  const Grower cheap = mix({{"a", 2, 1}, {"b", 1, 1}});
+  const PriorSection section = counted(cheap);
+  const auto prior = parse_prior(file(section), "test");
+  Named model{"model", 7, 1};
+  model.form.costly = true;
+  Grower grower = mix({{"b", 1, 1}, model, {"a", 2, 1}});
+  EXPECT_FALSE(apply_prior(*prior, grower).has_value());
+  const std::vector<float> before = weights_of(grower);
+  compose_prior(*prior, grower);
+  const std::vector<float> after = weights_of(grower);
+  EXPECT_NE(after, before);
+  // b's weight is the section's, weakened, and the model has a say of its own.
+  EXPECT_EQ(after[kOwnFeatures], 0.75f * section.weights[kOwnFeatures + 2]);
+  EXPECT_GT(after[kOwnFeatures + 1 + 1], 1.0f);
+  EXPECT_EQ(after.back(), section.weights.back());
+}
+
 TEST(Prior, TheBuiltInOneFitsLookup) {
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<LookupDrafter>(1, 100));
