@@ -44,6 +44,7 @@ Result<std::vector<Prompt>> read_prompts(const Setup& setup) {
   }
   if (setup.limit == 0 || setup.limit >= static_cast<int>(all.size())) return all;
   std::vector<Prompt> some;
+  some.reserve(static_cast<std::size_t>(setup.limit));
   for (int i = 0; i < setup.limit; ++i) some.push_back(all[all.size() * i / setup.limit]);
   return some;
 }

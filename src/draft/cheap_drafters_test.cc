@@ -6,13 +6,16 @@
 #include <cstdlib>
 #include <new>
 
+#include "draft/allocation_count.h"
 #include "draft/lookup_drafter.h"
 #include "draft/ngram_drafter.h"
 
-namespace {
+namespace coppice::core::testing {
 bool counting = false;
 int allocations = 0;
-}  // namespace
+}  // namespace coppice::core::testing
+using coppice::core::testing::allocations;
+using coppice::core::testing::counting;
 
 // Every allocation of this test program passes here, so that a test can say there was none.
 // (Not inlined: GCC would see free() meet new and warn.)
@@ -49,7 +52,7 @@ std::string ngram_file(const Vocabulary& v) {
   options.vocabulary_hash = vocabulary_hash(v.tokens);
   KatzBuilder builder(options);
   builder.add(periodic(400));
-  std::string path = testing::TempDir() + "cheap_drafters_test.ngram";
+  std::string path = ::testing::TempDir() + "cheap_drafters_test.ngram";
   EXPECT_TRUE(builder.write(path));
   return path;
 }

@@ -410,7 +410,7 @@ Status Grower::begin(int sequence, std::span<const Token> tokens, const Sampler&
   Sequence& q = s.sequences[sequence];
   COPPICE_CHECK(!q.open);
   for (std::size_t d = 0; d < s.drafters.size(); ++d) {
-    const Status begun = s.drafters[d]->begin(sequence, tokens, sampler);
+    Status begun = s.drafters[d]->begin(sequence, tokens, sampler);
     if (begun) continue;
     while (d-- > 0) s.drafters[d]->end(sequence);
     return begun;

@@ -71,6 +71,7 @@ struct Bench {
 
   explicit Bench(std::vector<FakeDrafter*> d, int sequences = 1) : drafters(d) {
     std::vector<std::unique_ptr<Drafter>> owned;
+    owned.reserve(d.size());
     for (FakeDrafter* x : d) owned.emplace_back(x);
     grower = std::make_unique<Grower>(std::move(owned), Grower::Options{sequences, 64});
     // Chance = sigmoid(sum of the drafters' features), greedy and sampled alike.

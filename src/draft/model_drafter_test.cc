@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "draft/allocation_count.h"
 #include "draft/lookup_drafter.h"
 #include "draft/mixture.h"
 #include "draft/ngram_drafter.h"
@@ -242,6 +243,33 @@ TEST(Stage, LongPromptsAreComputedInChunks) {
   for (int n = 1; n < staged.tree.size(); ++n)
     tree += std::to_string(staged.tree.parent(n)) + ":" + std::to_string(staged.tree.token(n)) + "=";
   EXPECT_EQ(run.trees.substr(0, 3), tree.substr(0, 3));
+}
+
+TEST(Stage, NothingIsAllocatedBetweenBeginAndEnd) {
+  Draft draft;
+  const OwnNgram own(draft);
+  const std::vector<Token> text = draft.write(testing::some_tokens(40, kVocab, 4), 150, 5);
+  Sampling sampling;
+  sampling.temperature = 1.0f;
+  sampling.top_k = 20;
+  std::vector<std::unique_ptr<Drafter>> inner;
+  inner.push_back(std::make_unique<NgramDrafter>(own.model));
+  inner.push_back(std::make_unique<LookupDrafter>(1, 512));
+  Staged staged(draft, std::make_unique<Grower>(std::move(inner), Grower::Options{1, 64}), sampling);
+  ASSERT_TRUE(staged.grower->begin(0, std::span(text).first(40), staged.sampler));
+  std::size_t guessed = 0;
+  testing::allocations = 0;
+  testing::counting = true;
+  for (std::size_t at = 40; at + 3 < text.size(); at += 3) {
+    staged.tree.reset(text[at - 1]);
+    GrowJob job{0, std::span(text).first(at), &staged.sampler, {8, 16, 0.0f, 1.0f, 0.0f}, &staged.tree, {}};
+    staged.grower->grow({&job, 1});
+    staged.grower->observe(0, std::span(text).first(at), std::span(text).subspan(at, 3));
+    guessed += static_cast<std::size_t>(staged.tree.size()) - 1;
+  }
+  testing::counting = false;
+  EXPECT_EQ(testing::allocations, 0);
+  EXPECT_GT(guessed, 100u);
 }
 
 TEST(Stage, SequencesDoNotSeeEachOther) {

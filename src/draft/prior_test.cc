@@ -26,6 +26,7 @@ struct Named : Drafter {
 
 Grower mix(std::vector<Named> named) {
   std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.reserve(named.size());
   for (const Named& n : named) drafters.push_back(std::make_unique<Named>(n));
   return Grower(std::move(drafters), {1, 8});
 }
