@@ -87,7 +87,8 @@ void add_slice(CLI::App& app, const Choose& choose) {
   command->add_option("--keep", options->keep, "keep these layers")->delimiter(',');
   command->add_option("--drop", options->drop, "drop the n least important layers, measured on --text")
       ->check(CLI::PositiveNumber);
-  command->add_option("--text", options->text, "text or token file to measure on");
+  command->add_option("--text", options->text,
+                      "text or token file to measure on; for --vocabulary alone an .ngram file will do");
   command->add_option("--vocabulary", options->vocabulary, "head of the n most used tokens of --text")
       ->check(CLI::PositiveNumber);
   command->callback([options, choose] { choose([options] { return run_slice(*options); }); });

@@ -66,8 +66,9 @@ struct SliceOptions {
   int layers = 0;         // keep the first n (0: see below)
   std::vector<int> keep;  // or exactly these
   int drop = 0;           // or drop the n least important, measured on `text`
-  std::string text;       // file of text or token ids for the measurement and the vocabulary
-  int vocabulary = 0;     // keep the n most used tokens in the head; 0: all
+  std::string
+      text;  // text or token ids for the measurement and the vocabulary; an .ngram file for the vocabulary
+  int vocabulary = 0;  // keep the n most used tokens in the head; 0: all
   std::function<void(double)> progress;
 };
 struct SliceReport {

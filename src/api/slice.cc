@@ -10,6 +10,7 @@
 
 #include "api/impl.h"
 #include "base/check.h"
+#include "draft/katz.h"
 #include "draft/ngram_corpus.h"
 #include "gguf/writer.h"
 
@@ -134,19 +135,41 @@ Result<std::vector<int>> choose_layers(const SliceOptions& options, int layers,
   return kept;
 }
 
-// The n most used tokens, ascending; every token that ends a text is among them.
-Result<std::vector<Token>> choose_vocabulary(int n, const core::Vocabulary& vocabulary,
-                                             std::span<const std::vector<Token>> texts) {
-  const auto size = vocabulary.tokens.size();
-  if (n < 1 || static_cast<std::size_t>(n) > size) {
-    return fail(fmt::format("a head of {} tokens is not possible; 1 to {} are", n, size));
-  }
-  std::vector<std::uint64_t> used(size);
+constexpr std::string_view kNgramEnding = ".ngram";
+
+bool is_ngram(const std::string& path) {
+  return path.size() > kNgramEnding.size() &&
+         path.compare(path.size() - kNgramEnding.size(), kNgramEnding.size(), kNgramEnding) == 0;
+}
+
+// How often each token was used: in texts, or as an n-gram file counted it.
+Result<std::vector<std::uint64_t>> count_tokens(const std::string& path, const core::Vocabulary& vocabulary,
+                                                std::span<const std::vector<Token>> texts) {
+  std::vector<std::uint64_t> used(vocabulary.tokens.size());
   for (const auto& text : texts) {
     for (Token token : text) ++used[static_cast<std::size_t>(token)];
   }
+  if (!is_ngram(path)) return used;
+  COPPICE_TRY(auto ngram, core::KatzModel::open(path));
+  if (ngram->vocabulary_hash() != core::vocabulary_hash(vocabulary.tokens)) {
+    return fail(path + ": it was counted with another vocabulary than this model's");
+  }
+  core::NgramContext contexts[core::kMaxNgramContext + 1];
+  ngram->contexts({}, contexts);
+  for (std::size_t token = 0; token < used.size(); ++token) {
+    used[token] = ngram->count(contexts[0], static_cast<Token>(token));
+  }
+  return used;
+}
+
+// The n most used tokens, ascending; every token that ends a text is among them.
+Result<std::vector<Token>> choose_vocabulary(int n, const core::Vocabulary& vocabulary,
+                                             std::vector<std::uint64_t> used) {
+  if (n < 1 || static_cast<std::size_t>(n) > used.size()) {
+    return fail(fmt::format("a head of {} tokens is not possible; 1 to {} are", n, used.size()));
+  }
   for (Token token : vocabulary.end_tokens) used[static_cast<std::size_t>(token)] = ~0ull;
-  std::vector<Token> tokens(size);
+  std::vector<Token> tokens(used.size());
   std::iota(tokens.begin(), tokens.end(), 0);
   std::stable_sort(tokens.begin(), tokens.end(), [&](Token a, Token b) {
     return used[static_cast<std::size_t>(a)] > used[static_cast<std::size_t>(b)];
@@ -231,7 +254,11 @@ Result<SliceReport> slice(const SliceOptions& options) {
   COPPICE_TRY(auto architecture, file->text("general.architecture"));
   COPPICE_TRY(std::int64_t layers, file->integer(std::string(architecture) + ".block_count"));
   std::vector<std::vector<Token>> texts;
-  if (!options.text.empty()) {
+  if (options.drop > 0 && is_ngram(options.text)) {
+    return fail(options.text +
+                ": layers are measured on a text; an n-gram file only says which tokens are used");
+  }
+  if (!options.text.empty() && !is_ngram(options.text)) {
     COPPICE_TRY_STATUS(core::read_texts(*tokenizer.impl().tokenizer, options.text,
                                         [&](const core::CorpusText& text) { texts.push_back(text.tokens); }));
   }
@@ -242,7 +269,9 @@ Result<SliceReport> slice(const SliceOptions& options) {
   COPPICE_TRY(report.kept, choose_layers(options, static_cast<int>(layers), report.importance));
   std::vector<Token> head;
   if (options.vocabulary > 0) {
-    COPPICE_TRY(head, choose_vocabulary(options.vocabulary, tokenizer.impl().tokenizer->vocabulary(), texts));
+    const core::Vocabulary& vocabulary = tokenizer.impl().tokenizer->vocabulary();
+    COPPICE_TRY(auto used, count_tokens(options.text, vocabulary, texts));
+    COPPICE_TRY(head, choose_vocabulary(options.vocabulary, vocabulary, std::move(used)));
   }
   report.vocabulary = head.empty() ? tokenizer.size() : static_cast<int>(head.size());
   core::gguf::Writer writer;
