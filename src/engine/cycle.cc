@@ -10,6 +10,7 @@
 namespace coppice::core {
 
 bool Engine::step() {
+  DefaultFloatScope scope;  // for the draws; a pass has its own (numerics 13)
   for (auto& entry : active_) {
     if (entry->cancelled) finish(*entry, StopReason::cancelled);
   }

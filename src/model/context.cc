@@ -184,6 +184,7 @@ Context::~Context() = default;
 Result<std::unique_ptr<Context>> Context::make(std::shared_ptr<const Model> model,
                                                const ContextOptions& options, ThreadPool& pool) {
   COPPICE_TRY_STATUS(check_options(options));
+  DefaultFloatScope scope;  // RoPE's frequencies
   const ModelConfig& config = model->config();
   KvLayout layout;
   layout.type = options.kv.type;

@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include "base/check.h"
+#include "base/os.h"
 #include "model/architectures.h"
 #include "model/weights.h"
 
@@ -11,6 +12,7 @@ Model::~Model() = default;
 
 Result<std::shared_ptr<const Model>> Model::load(std::shared_ptr<const gguf::File> file, ThreadPool& pool,
                                                  const std::function<void(double)>& progress) {
+  DefaultFloatScope scope;  // small tensors are unpacked by this thread
   COPPICE_TRY(const Architecture* row, find_architecture(*file));
   COPPICE_TRY(ModelConfig config, row->read(*file, *row));
   COPPICE_TRY(ModelWeights weights, ModelWeights::load(*file, *row, config, pool, progress));

@@ -3,6 +3,7 @@
 // hashes with COPPICE_PRINT_HASHES=1 and say in docs/decisions/ why they changed.
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -80,6 +81,24 @@ TEST_F(SameBits, EveryInstructionSetGivesTheScalarBitsAndTheCommittedOnes) {
           expect_same(scalar, run(*model, guessing), name + " lookup " + std::string(table->name));
         }
       }
+    }
+  }
+}
+
+// Logits come out of passes, which look after themselves (numerics 13); draws and log-probabilities do not.
+TEST_F(SameBits, TheHostsRoundingModeChangesNothing) {
+  for (const LawModel* model : random_models()) {
+    for (const char* drafters : {"none", "lookup"}) {
+      Case c = bits_case(true, CacheType::f16);
+      c.sampling.typical_p = 0.95f;
+      c.sampling.logprobs = 3;
+      c.sampling.frequency_penalty = 0.3f;
+      const Outcome nearest = run(*model, c);
+      c.drafters = drafters;
+      std::fesetround(FE_UPWARD);
+      const Outcome upward = run(*model, c);
+      std::fesetround(FE_TONEAREST);
+      expect_same(nearest, upward, model->name + " rounding upward, " + drafters);
     }
   }
 }
