@@ -22,12 +22,13 @@ struct Stats {
   std::uint64_t reused_tokens = 0;  // of the prompt, found in the cache
   std::uint64_t tokens = 0;         // generated, the end-of-text token included
   std::uint64_t cycles = 0;         // target passes that drew tokens, counted once per request in them
-  std::uint64_t target_passes = 0;  // all passes of the target that drew tokens (shared ones count once)
+  std::uint64_t target_passes = 0;  // the same, but a shared pass counts for one of them
   std::uint64_t guesses = 0;        // tree nodes verified, roots not counted
   std::uint64_t accepted = 0;       // of those, taken
-  std::uint64_t draft_passes = 0;   // of all draft models
+  std::uint64_t draft_passes = 0;   // of all draft models; shared ones the same way
   std::uint64_t target_bytes = 0;   // weights and cache read while decoding
   std::uint64_t draft_bytes = 0;
+  // Seconds that a request waited; drafting includes what drafters learn.
   double prefill_seconds = 0, draft_seconds = 0, verify_seconds = 0, sample_seconds = 0;
   double decode_seconds = 0;  // all of the above but prefill, and what lies between
   std::array<std::uint64_t, kDepths> reached_at_depth{};  // cycles whose tree had a node there under the path

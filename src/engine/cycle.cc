@@ -17,44 +17,52 @@ bool Engine::step() {
   retire();
   admit();
   if (active_.empty()) return false;
-  const double start = seconds();
+  PassCosts pass;
+  pass.start = seconds();
   grow();
-  const double grown = seconds();
+  pass.grown = seconds();
   collect_rows();
   const PassStats before = context_->stats();
-  Status passed = context_->forward(rows_);
-  const double verified = seconds();
+  const Status passed = context_->forward(rows_);
+  pass.verified = seconds();
   const PassStats& after = context_->stats();
-  const double bytes =
+  pass.bytes =
       static_cast<double>(after.weight_bytes + after.kv_bytes - before.weight_bytes - before.kv_bytes);
-  const PassCost draft = setup_.grower ? setup_.grower->take_cost() : PassCost{};
-  const double drawing = 1.0 / std::max<double>(1.0, static_cast<double>(jobs_.size()));
+  if (setup_.grower) pass.draft = setup_.grower->take_cost();
+  for (const auto& entry : active_) pass.drawing += draws(*entry) ? 1 : 0;
   for (auto& entry : active_) {
     Active& request = *entry;
     if (!passed) {
       finish(request, StopReason::failed, passed.error().message);
-      continue;
-    }
-    Stats& stats = request.generation.stats;
-    if (request.row_count == 0 || rows_[static_cast<std::size_t>(request.first_row)].wants == kNothing) {
-      stats.prefill_seconds += seconds() - start;
+    } else if (draws(request)) {
+      charge(request, pass);
+      accept(request);
+      request.generation.stats.decode_seconds += seconds() - pass.start;
+    } else {
+      request.generation.stats.prefill_seconds += seconds() - pass.start;
       report(request, static_cast<int>(request.generation.tokens.size()));
-      continue;
     }
-    const double accepting = seconds();
-    accept(request);
-    stats.draft_seconds += grown - start;
-    stats.verify_seconds += verified - grown;
-    stats.sample_seconds += seconds() - accepting;
-    stats.decode_seconds += seconds() - start;
-    stats.target_passes += 1;
-    stats.target_bytes +=
-        static_cast<std::uint64_t>(bytes * request.row_count / static_cast<double>(rows_.size()));
-    stats.draft_passes += draft.passes;
-    stats.draft_bytes += static_cast<std::uint64_t>(static_cast<double>(draft.bytes) * drawing);
   }
   retire();
   return true;
+}
+
+bool Engine::draws(const Active& request) const {
+  return request.row_count > 0 && rows_[static_cast<std::size_t>(request.first_row)].wants != kNothing;
+}
+
+// Bytes are shared out by rows; the pass itself is counted for the first who draws in it, so that a sum over
+// requests counts it once. Seconds are those that a request waited: they pass for everybody.
+void Engine::charge(Active& request, PassCosts& pass) {
+  Stats& stats = request.generation.stats;
+  stats.draft_seconds += pass.grown - pass.start;
+  stats.verify_seconds += pass.verified - pass.grown;
+  stats.target_bytes +=
+      static_cast<std::uint64_t>(pass.bytes * request.row_count / static_cast<double>(rows_.size()));
+  stats.draft_bytes += pass.draft.bytes / static_cast<std::uint64_t>(pass.drawing);
+  stats.target_passes += pass.counted ? 0 : 1;
+  stats.draft_passes += pass.counted ? 0 : pass.draft.passes;
+  pass.counted = true;
 }
 
 void Engine::grow() {
@@ -129,6 +137,7 @@ void Engine::add_prompt_rows(Active& request, int room) {
 void Engine::accept(Active& request) {
   const TokenTree& tree = request.tree;
   Stats& stats = request.generation.stats;
+  const double start = seconds();
   const int first = static_cast<int>(request.generation.tokens.size());
   int slots[kMaxTreeDepth + 1];
   int nodes[kMaxTreeDepth + 1];
@@ -170,6 +179,7 @@ void Engine::accept(Active& request) {
   }
   if (request.request.trace)
     trace(request, std::span<const int>(nodes, static_cast<std::size_t>(depth + 1)), last);
+  stats.sample_seconds += seconds() - start;
   observe(request, first);
   report(request, first);
 }
@@ -189,9 +199,8 @@ Result<Draw> Engine::draw(Active& request, int node) {
     children[count++] = tree.token(c);
   // What the drafters proposed does not depend on the verifier's draws, so each guess is a point mass.
   Siblings siblings{{children, count}, {}};
-  Draw drawn;
-  drawn.token = request.rejection->decide(scratch_.probabilities, siblings, request.decisions).token;
-  return drawn;
+  const Token token = request.rejection->decide(scratch_.probabilities, siblings, request.decisions).token;
+  return request.sampler.describe(token, scratch_);
 }
 
 // One token of the answer. False: it was the last.
@@ -221,9 +230,11 @@ bool Engine::append(Active& request, const Draw& drawn, int source) {
 
 void Engine::observe(Active& request, int first) {
   if (!setup_.grower) return;
+  const double start = seconds();
   const std::span<const Token> all = request.tokens;
   const std::size_t accepted = request.generation.tokens.size() - static_cast<std::size_t>(first);
   setup_.grower->observe(request.slot, all.first(all.size() - accepted), all.last(accepted));
+  request.generation.stats.draft_seconds += seconds() - start;  // what drafters learn is their time too
 }
 
 void Engine::trace(Active& request, std::span<const int> path, Token drawn) {

@@ -53,12 +53,23 @@ class Engine {
  private:
   Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_ptr<Policy> policy);
 
+  // Of one pass, for the statistics of those who draw in it.
+  struct PassCosts {
+    double start = 0, grown = 0, verified = 0;  // when
+    double bytes = 0;                           // of the target
+    PassCost draft;
+    int drawing = 0;       // requests
+    bool counted = false;  // for one of them
+  };
+
   void admit();
   bool start(Active& request);
   void grow();
   void collect_rows();
   void add_tree_rows(Active& request);
   void add_prompt_rows(Active& request, int room);
+  bool draws(const Active& request) const;
+  void charge(Active& request, PassCosts& pass);
   void accept(Active& request);
   Result<Draw> draw(Active& request, int node);
   bool append(Active& request, const Draw& draw, int source);

@@ -234,6 +234,14 @@ Result<Draw> Sampler::draw(std::span<const float> logits, const PathState& state
   return draw;
 }
 
+Draw Sampler::describe(Token token, Scratch& scratch) const {
+  Draw draw;
+  draw.token = token;
+  if (options_.logprobs >= 0)
+    log_probabilities(scratch, kernels().argmax(scratch.logits.data(), vocab_), draw);
+  return draw;
+}
+
 void Sampler::log_probabilities(Scratch& scratch, int argmax, Draw& draw) const {
   Survivors everyone(scratch, argmax, 1.0f);
   const double log_sum = log_exact(everyone.normaliser()) + scratch.logits[argmax];

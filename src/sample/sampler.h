@@ -65,6 +65,9 @@ class Sampler {
   // 0: a point mass). The same errors as draw().
   Status distribution(std::span<const float> logits, const PathState& state, Scratch& scratch) const;
 
+  // What draw() would say of `token`, had it been drawn by other means from the distribution() just made.
+  Draw describe(Token token, Scratch& scratch) const;
+
   const Sampling& options() const { return options_; }
   NoiseKey key() const { return {options_.seed, options_.choice, options_.stream}; }
   // The Gumbel noise of one token at an index (not yet multiplied by the temperature).

@@ -9,11 +9,12 @@
 #include "base/check.h"
 #include "draft/expression.h"
 #include "draft/registry.h"
-#include "engine/engine.h"
 #include "model/random_model.h"
 
 namespace coppice::core::laws {
 namespace {
+
+constexpr int kContext = 512;
 
 ThreadPool& pool_of(int threads) {
   static std::map<int, std::unique_ptr<ThreadPool>> pools;
@@ -109,18 +110,21 @@ class Scripted : public Drafter {
   int truth_, vocab_;
 };
 
-Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case& c) {
+Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case& c, int requests) {
   if (c.drafters == "scripted") {
     std::vector<std::unique_ptr<Drafter>> drafters;
     drafters.push_back(make_scripted(c.script, c.truth, model.model->config().vocab));
-    return std::make_unique<Grower>(std::move(drafters), Grower::Options{});
+    Grower::Options options;
+    options.sequences = requests;
+    return std::make_unique<Grower>(std::move(drafters), options);
   }
   COPPICE_TRY(auto mix, parse_drafters(c.drafters));
   if (mix.empty()) return nullptr;
   DraftEnvironment environment;
   environment.vocabulary = &model.tokenizer->vocabulary();
   environment.pool = &pool_of(c.threads);
-  environment.context = 512;
+  environment.sequences = requests;
+  environment.context = kContext;
   environment.cache_type = c.cache;
   environment.load_model = [&c](const std::string& path) -> Result<std::shared_ptr<const Model>> {
     COPPICE_TRY(auto file, gguf::File::open(path));
@@ -229,49 +233,66 @@ const LawModel& smollm2() {
 
 std::vector<const LawModel*> random_models() { return {&random_llama(), &random_gpt2()}; }
 
-Outcome run(const LawModel& model, const Case& c) {
-  Outcome out;
+std::unique_ptr<Engine> make_engine(const LawModel& model, const Case& c, int requests, OnLogits on_logits) {
   EngineSetup setup;
-  auto drafters = make_drafters(model, c);
+  auto drafters = make_drafters(model, c, requests);
   EXPECT_TRUE(drafters) << (drafters ? "" : drafters.error().message);
-  if (!drafters) return out;
+  if (!drafters) return nullptr;
   setup.grower = std::move(*drafters);
   setup.model = model.model;
   setup.tokenizer = model.tokenizer;
   setup.pool = &pool_of(c.threads);
-  setup.context = 512;
+  setup.context = kContext;
+  setup.max_requests = requests;
   setup.chunk = c.chunk;
   setup.cache = c.cache;
   setup.speculation.nodes = setup.grower ? c.nodes : 0;
   setup.speculation.depth = c.depth;
   setup.speculation.price = c.price;
-  setup.on_logits = [&](std::uint64_t, std::int64_t, std::span<const float> logits) {
-    out.logits.push_back(hash_bytes(kHashStart, logits.data(), logits.size_bytes()));
-  };
+  setup.on_logits = std::move(on_logits);
   auto engine = Engine::make(std::move(setup));
   EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
-  if (!engine) return out;
+  return engine ? std::move(*engine) : nullptr;
+}
+
+Request request_of(const Case& c) {
   Request request;
   request.prompt = c.prompt;
   request.sampling = c.sampling;
+  return request;
+}
+
+std::vector<Token> ids_of(const Generation& generation) {
+  std::vector<Token> ids;
+  for (const EmittedToken& token : generation.tokens) ids.push_back(token.token);
+  return ids;
+}
+
+Outcome run(const LawModel& model, const Case& c) {
+  Outcome out;
+  auto engine = make_engine(model, c, 1, [&](std::uint64_t, std::int64_t, std::span<const float> logits) {
+    out.logits.push_back(hash_bytes(kHashStart, logits.data(), logits.size_bytes()));
+  });
+  if (!engine) return out;
+  Request request = request_of(c);
   request.trace = true;
   request.on_event = [&](const Event& event) {
     if (event.tree != nullptr) count_acceptance(*event.tree, out);
     if (event.tokens.empty() && event.prefill <= 1 && event.text.empty()) ++out.prefill_passes;
     return true;
   };
-  auto id = (*engine)->submit(request);
+  auto id = engine->submit(request);
   EXPECT_TRUE(id) << (id ? "" : id.error().message);
   if (!id) return out;
-  while ((*engine)->step()) {
+  while (engine->step()) {
   }
-  auto generation = (*engine)->take(*id);
+  auto generation = engine->take(*id);
   EXPECT_TRUE(generation.has_value());
   if (!generation) return out;
   EXPECT_NE(generation->stop, StopReason::failed) << generation->error;
-  out.target_passes = (*engine)->context().stats().passes;
+  out.target_passes = engine->context().stats().passes;
   out.generation = std::move(*generation);
-  for (const EmittedToken& token : out.generation.tokens) out.ids.push_back(token.token);
+  out.ids = ids_of(out.generation);
   out.hash = hash_bytes(kHashStart, out.ids.data(), out.ids.size() * sizeof(Token));
   out.hash = hash_bytes(out.hash, out.logits.data(), out.logits.size() * sizeof(std::uint64_t));
   out.hash = hash_bytes(out.hash, out.generation.text.data(), out.generation.text.size());

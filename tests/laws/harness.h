@@ -10,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
+#include "engine/engine.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -51,6 +52,14 @@ struct Outcome {
   std::uint64_t target_passes = 0, prefill_passes = 0;
   int none = 0, partial = 0, full = 0;  // cycles with a tree, by how much of it was taken
 };
+
+// An engine of 512 tokens of context as the case asks for it. Fails the test, and gives null, if it cannot be
+// made.
+using OnLogits = decltype(EngineSetup::on_logits);
+std::unique_ptr<Engine> make_engine(const LawModel& model, const Case& c, int requests = 1,
+                                    OnLogits on_logits = {});
+Request request_of(const Case& c);
+std::vector<Token> ids_of(const Generation& generation);
 
 Outcome run(const LawModel& model, const Case& c);
 // EXPECTs that everything the law promises is equal, and that every cycle was one pass of the target.

@@ -1,7 +1,6 @@
 // Law 2: a row does not know its neighbours - chunk sizes, threads, and what else is in the cache.
 #include <gtest/gtest.h>
 
-#include "engine/engine.h"
 #include "laws/harness.h"
 
 namespace coppice::core::laws {
@@ -54,40 +53,25 @@ TEST(Rows, RequestsInOnePassDoNotKnowEachOther) {
     c.sampling.max_tokens = 10 + 5 * i;
     cases.push_back(c);
   }
-  ThreadPool pool(2);
-  EngineSetup setup;
-  setup.model = model.model;
-  setup.tokenizer = model.tokenizer;
-  setup.pool = &pool;
-  setup.context = 512;
-  setup.max_requests = 3;  // the fourth waits
-  setup.chunk = 24;
-  setup.speculation.nodes = 6;
-  setup.speculation.price = 0;
-  std::vector<std::unique_ptr<Drafter>> drafters;
-  drafters.push_back(make_scripted({}, 0, model.model->config().vocab));
-  Grower::Options options;
-  options.sequences = 3;
-  setup.grower = std::make_unique<Grower>(std::move(drafters), options);
-  auto engine = Engine::make(std::move(setup));
-  ASSERT_TRUE(engine) << engine.error().message;
+  Case guessing = cases[0];
+  guessing.drafters = "scripted";
+  guessing.truth = 0;
+  guessing.nodes = 6;
+  guessing.chunk = 24;
+  auto engine = make_engine(model, guessing, 3);  // the fourth waits
+  ASSERT_TRUE(engine);
   std::vector<std::uint64_t> ids;
   for (const Case& c : cases) {
-    Request request;
-    request.prompt = c.prompt;
-    request.sampling = c.sampling;
-    auto id = (*engine)->submit(request);
+    auto id = engine->submit(request_of(c));
     ASSERT_TRUE(id);
     ids.push_back(*id);
   }
-  while ((*engine)->step()) {
+  while (engine->step()) {
   }
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    auto together = (*engine)->take(ids[i]);
+    auto together = engine->take(ids[i]);
     ASSERT_TRUE(together);
-    std::vector<Token> tokens;
-    for (const EmittedToken& token : together->tokens) tokens.push_back(token.token);
-    EXPECT_EQ(tokens, run(model, cases[i]).ids) << "request " << i;
+    EXPECT_EQ(ids_of(*together), run(model, cases[i]).ids) << "request " << i;
   }
 }
 
@@ -95,33 +79,22 @@ TEST(Rows, APrefixFoundInTheCacheGivesTheSameText) {
   const LawModel& model = random_llama();
   Case c = long_prompt();
   const Outcome fresh = run(model, c);
-  ThreadPool pool(2);
-  EngineSetup setup;
-  setup.model = model.model;
-  setup.tokenizer = model.tokenizer;
-  setup.pool = &pool;
-  setup.context = 512;
-  setup.speculation.nodes = 0;
-  auto engine = Engine::make(std::move(setup));
+  auto engine = make_engine(model, c);
   ASSERT_TRUE(engine);
-  Request request;
-  request.sampling = c.sampling;
-  std::vector<Token> first;
+  Request request = request_of(c);
   for (std::size_t cut : {150u, 97u, 150u}) {  // the same, one that begins alike, and the first again
     request.prompt.assign(c.prompt.begin(), c.prompt.begin() + cut);
-    auto id = (*engine)->submit(request);
+    auto id = engine->submit(request);
     ASSERT_TRUE(id);
-    while ((*engine)->step()) {
+    while (engine->step()) {
     }
-    auto generation = (*engine)->take(*id);
+    auto generation = engine->take(*id);
     ASSERT_TRUE(generation);
     if (cut != 150) {
       EXPECT_EQ(generation->stats.reused_tokens, 96u);
       continue;
     }
-    std::vector<Token> tokens;
-    for (const EmittedToken& token : generation->tokens) tokens.push_back(token.token);
-    EXPECT_EQ(tokens, fresh.ids);
+    EXPECT_EQ(ids_of(*generation), fresh.ids);
   }
 }
 
