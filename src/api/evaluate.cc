@@ -22,6 +22,11 @@ struct Reader {
   std::vector<core::Row> rows;
 
   static Result<Reader> make(const Model& model, int positions, core::CacheType cache) {
+    const core::ModelConfig& config = model.impl().model->config();
+    if (config.positions == core::Positions::learned && positions > config.context_length)
+      return fail(fmt::format(
+          "{}: this model has learned positions up to {}; a text or chunk of {} tokens is too long for it",
+          model.info().path, config.context_length, positions));
     core::ContextOptions options;
     options.kv = {cache, 1, positions, 1};
     options.max_rows = options.max_logits = kChunk;
@@ -190,8 +195,8 @@ Status write_layers(const Model& model, std::span<const Token> tokens, const std
     return fail(
         fmt::format("layers of {} tokens are too many for one pass; at most {}", tokens.size(), kChunk));
   }
-  COPPICE_TRY(auto where, folder_for(folder));
   COPPICE_TRY(Reader reader, Reader::make(model, static_cast<int>(tokens.size()), core::CacheType::f32));
+  COPPICE_TRY(auto where, folder_for(folder));
   LayerWriter writer(where);
   reader.context->set_tap(&writer);
   COPPICE_TRY_STATUS(reader.read(tokens, core::kLogits));

@@ -13,6 +13,7 @@
 #include "draft/katz.h"
 #include "draft/ngram_corpus.h"
 #include "gguf/writer.h"
+#include "model/architectures.h"
 
 namespace coppice {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kMeasuredTokens = 4096;  // of the text, for the importance of layers
 constexpr int kRows = 64;
 constexpr std::string_view kHeadTokens = "coppice.head.tokens";
+constexpr std::string_view kName = "general.name";
 
 // 1 - cosine of a block's input and output, averaged over tokens: a block that changes little matters little
 // (arXiv:2403.03853).
@@ -195,7 +197,7 @@ void copy_keys(const core::gguf::File& file, const SliceReport& report, core::gg
   const std::string block_count = std::string(file.text_or("general.architecture", "")) + ".block_count";
   for (const core::gguf::Key& key : file.keys()) {
     if (key.name == block_count || key.name == kHeadTokens) continue;
-    if (key.name == "general.name") {
+    if (key.name == kName) {
       writer.add_text(std::string(key.name),
                       fmt::format("{} (slice of {} layers)", key.value.strings[0], report.kept.size()));
       continue;
@@ -251,8 +253,8 @@ Result<SliceReport> slice(const SliceOptions& options) {
     return fail(options.input + ": its head is trimmed already; cut the vocabulary from the whole model");
   }
   COPPICE_TRY(Tokenizer tokenizer, make_tokenizer(*file));
-  COPPICE_TRY(auto architecture, file->text("general.architecture"));
-  COPPICE_TRY(std::int64_t layers, file->integer(std::string(architecture) + ".block_count"));
+  COPPICE_TRY(const core::ModelConfig config, core::read_config(*file));
+  if (file->find(kName) != nullptr) COPPICE_TRY_STATUS(file->text(kName));  // it is changed below
   std::vector<std::vector<Token>> texts;
   if (options.drop > 0 && is_ngram(options.text)) {
     return fail(options.text +
@@ -266,7 +268,7 @@ Result<SliceReport> slice(const SliceOptions& options) {
   if (options.drop > 0) {
     COPPICE_TRY(report.importance, measure_importance(options.input, texts, options.progress));
   }
-  COPPICE_TRY(report.kept, choose_layers(options, static_cast<int>(layers), report.importance));
+  COPPICE_TRY(report.kept, choose_layers(options, config.layers, report.importance));
   std::vector<Token> head;
   if (options.vocabulary > 0) {
     const core::Vocabulary& vocabulary = tokenizer.impl().tokenizer->vocabulary();

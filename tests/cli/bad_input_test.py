@@ -32,6 +32,15 @@ class Files(Case):
         (cls.work / "counts.gguf").write_bytes(whole[:8] + struct.pack("<QQ", 1 << 60, 1 << 60) + whole[24:])
         (cls.work / "folder").mkdir()
         random_model.write(cls.work / "mute.gguf")
+        random_model.write(cls.work / "learned.gguf", arch="gpt2", context=32)
+        # The same length, so that every offset stays right.
+        key = b"llama.block_count" + struct.pack("<I", 4)  # u32
+        many = whole.replace(key + struct.pack("<I", 3), key + struct.pack("<I", 0xfffffff0))
+        name = struct.pack("<Q", 12) + b"general.name" + struct.pack("<IQ", 8, 14) + b"random llama 1"
+        nameless = whole.replace(name, name[:20] + struct.pack("<IIQ", 9, 0, 10) + bytes(10))  # ten u8
+        assert len(whole) == len(many) == len(nameless) and whole not in (many, nameless)
+        (cls.work / "layers.gguf").write_bytes(many)
+        (cls.work / "nameless.gguf").write_bytes(nameless)
         (cls.work / "text.txt").write_text(random_model.TEXT)
 
     def test_model_files(self):
@@ -66,6 +75,16 @@ class Files(Case):
         self.check("eval", "ppl", "-m", self.model, "-p", "it was", says="the text has \\d+ tokens; one chunk needs 512")
         self.check("eval", "ppl", "-m", self.model, says="say one of -f FILE, -p TEXT and --ids")
         self.check("eval", "logits", "-m", self.model, "-o", "l.npy", "-p", "", says="empty; at least one token")
+
+    def test_texts_longer_than_the_positions_a_model_learned(self):
+        says = "learned.gguf: .*learned positions up to 32; .* is too long for it"
+        self.check("eval", "ppl", "-m", "learned.gguf", "-f", "text.txt", "-c", 33, says=says)
+        self.check("eval", "logits", "-m", "learned.gguf", "--ids", ",".join(["5"] * 33), "-o", "l.npy", says=says)
+        self.check("eval", "layers", "-m", "learned.gguf", "--ids", ",".join(["5"] * 33), "-o", "layers", says=says)
+
+    def test_models_whose_header_lies_cannot_be_sliced(self):
+        self.check("slice", "layers.gguf", "--layers", 1, "-o", "cut.gguf", says="layers.gguf: llama.block_count is 4294967280")
+        self.check("slice", "nameless.gguf", "--layers", 1, "-o", "cut.gguf", says="nameless.gguf: key 'general.name' is of type array")
 
     def test_prompts_name_the_bad_line(self):
         for line in ('{"prompt": 3}', "no json", '{"promt": "x"}', '["prompt"]', '{"prompt": ""}'):
