@@ -1,4 +1,5 @@
 // coppice chat: a conversation in the terminal.
+#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -202,29 +203,38 @@ Status Chat::again() {
   return answered;
 }
 
+// The whole of `text` as a number that `value` can hold; false otherwise.
+template <class Number>
+bool parse_number(const std::string& text, Number& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+
 Status Chat::set(const std::string& rest) {
   const auto space = rest.find(' ');
   const std::string name = rest.substr(0, space);
   const std::string text = space == std::string::npos ? "" : rest.substr(space + 1);
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != 0)
-    return fail("/set wants a name and a number, for example /set temperature 0.7");
   Sampling changed = sampling_;
+  bool right = false;
   if (name == "temperature") {
-    changed.temperature = static_cast<float>(value);
+    right = parse_number(text, changed.temperature);
   } else if (name == "top-k") {
-    changed.top_k = static_cast<int>(value);
+    right = parse_number(text, changed.top_k);
   } else if (name == "top-p") {
-    changed.top_p = static_cast<float>(value);
+    right = parse_number(text, changed.top_p);
   } else if (name == "min-p") {
-    changed.min_p = static_cast<float>(value);
+    right = parse_number(text, changed.min_p);
   } else if (name == "seed") {
-    changed.seed = static_cast<std::uint64_t>(value);
+    right = parse_number(text, changed.seed);
   } else if (name == "max-tokens") {
-    changed.max_tokens = static_cast<int>(value);
+    right = parse_number(text, changed.max_tokens);
   } else {
     return fail(fmt::format("/set {}: there is temperature, top-k, top-p, min-p, seed and max-tokens", name));
+  }
+  if (!right) {
+    return fail(fmt::format("/set {}: \"{}\" is not a number it can be; /set temperature 0.7 would be right",
+                            name, text));
   }
   Status valid = changed.validate(model_.info().vocab);
   if (!valid) return fail("/set: " + valid.error().message);

@@ -84,8 +84,10 @@ class Chat(program.Case):
         child = self.talk("-n", 8)
         self.ask(child, "/set max-tokens 3")
         self.assertRegex(self.ask(child, "One"), r"\[3 tokens, ")
+        self.ask(child, "/set seed 18446744073709551615")
         self.assertIn("temperature = -1", self.ask(child, "/set temperature -1"))
-        for wrong in ("/set", "/set temperature", "/set temperature hot", "/set colour 3"):
+        for wrong in ("/set", "/set temperature", "/set temperature hot", "/set colour 3", "/set top-k 1e30", "/set top-k nan",
+                      "/set top-k 2.5", "/set seed -1", "/set max-tokens 99999999999"):
             self.assertIn("coppice: /set", self.ask(child, wrong))
         self.leave(child)
 
