@@ -26,8 +26,8 @@ struct ModelInfo {
 };
 
 struct ModelOptions {
-  int threads = 0;                       // 0: what this process may use
-  std::string isa;                       // empty: the best this CPU has; else "scalar", "avx2", ...
+  int threads = 0;  // 0: what this process may use
+  std::string isa;  // "scalar", "avx2", ...: for the whole process; empty: what it uses, at first the best
   std::function<void(double)> progress;  // fraction loaded
 };
 

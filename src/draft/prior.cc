@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -89,9 +90,10 @@ class PriorReader {
       std::istringstream numbers(line_.substr(start.size()));
       std::string word;
       for (int i = 0; i < count; ++i) {
-        char* end = nullptr;
-        const float weight = numbers >> word ? std::strtof(word.c_str(), &end) : NAN;
-        if (!std::isfinite(weight) || *end != '\0')
+        float weight = 0;  // from_chars: whatever the host's locale takes for a decimal point
+        const char* end = numbers >> word ? word.data() + word.size() : word.data();
+        const auto [stop, error] = std::from_chars(word.data(), end, weight);
+        if (error != std::errc() || stop != end || !std::isfinite(weight))
           return wrong(fmt::format("weight {} of {} should be a finite number", i + 1, count));
         section.weights.push_back(weight);
       }
