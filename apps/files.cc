@@ -76,9 +76,11 @@ Result<std::string> read_text(const std::string& path) {
 Status write_text(const std::string& path, std::string_view text) {
   std::error_code ignored;
   const bool device = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
-  const std::string aside = device ? path : fmt::format("{}.{}.part", path, ::getpid());
+  fs::path target = fs::canonical(path, ignored);  // a symbolic link stays one
+  if (ignored) target = path;
+  const std::string aside = device ? path : fmt::format("{}.{}.part", target.string(), ::getpid());
   int error = write_whole(aside, text);
-  if (error == 0 && !device && std::rename(aside.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0 && !device && std::rename(aside.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return {};
   if (!device) std::remove(aside.c_str());
   return fail(fmt::format("cannot write {}: {}", path, std::strerror(error)));

@@ -84,6 +84,13 @@ class Drafts(program.Case):
         self.assertEqual(answer["ids"], self.generate("--plain", "--ignore-eos", prompt=PROMPT, tokens=40)["ids"])
         self.assertLessEqual(answer["stats"]["cycles"], 20)
 
+    def test_a_draft_stops_where_its_learned_positions_end_and_the_target_goes_on(self):
+        random_model.write(self.work / "short.gguf", "gpt2", context=48)
+        options = ["--ignore-eos", "-c", 200]
+        answer = self.generate("-d", "model(short.gguf)", *options, prompt=PROMPT, tokens=60)
+        self.assertEqual(answer["ids"], self.generate("--plain", *options, prompt=PROMPT, tokens=60)["ids"])
+        self.assertLess(answer["stats"]["guesses"], 8 * 48)
+
     def test_a_draft_with_another_vocabulary_is_refused_with_the_reason(self):
         random_model.write(self.work / "other.gguf", merges=100)
         said = self.refused("generate", "-m", self.model, "-p", "it", "-d", "model(other.gguf)")
