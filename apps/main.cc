@@ -44,7 +44,7 @@ std::string unknown_word(const std::string& text) {
 
 // CLI11's messages, where a person wants to hear more.
 std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const auto kind = static_cast<CLI::ExitCodes>(error.get_exit_code());
   const CLI::App* last = &app;
   while (!last->get_subcommands().empty()) last = last->get_subcommands().front();
