@@ -1,4 +1,4 @@
-"""coppice chat, in a terminal as a person has it and with its input piped in."""
+"""In a terminal, as a person has it: coppice chat (and with its input piped in), and progress."""
 
 import json
 import time
@@ -174,6 +174,29 @@ class Piped(program.Case):
     def test_no_input_is_no_conversation(self):
         chat = self.start("chat", "-m", self.model, "-t", 1)
         self.assertEqual((*chat.communicate(timeout=program.TIMEOUT), chat.returncode), (b"", b"", 0))
+
+
+class Progress(program.Case):
+    def watch(self, *arguments):
+        """-> all that a terminal saw"""
+        child = pexpect.spawn(program.coppice, list(map(str, arguments)), cwd=str(self.work), env=self.environment(),
+                              timeout=program.TIMEOUT, encoding="utf-8", codec_errors="replace", dimensions=(50, 200))
+        self.addCleanup(child.close, force=True)
+        child.expect(pexpect.EOF)
+        child.close()
+        self.assertEqual(child.exitstatus, 0, child.before)
+        return child.before
+
+    def test_a_bar_shows_loading_and_is_taken_away(self):
+        seen = self.watch("generate", "-m", self.model, "-p", "it was", "-n", 2, "-q")
+        self.assertRegex(seen, r"loading \[=* *\] +\d+% ")
+        self.assertRegex(seen, r"\r\x1b\[K[^%]*\Z")
+
+    def test_counting_shows_a_count_and_no_share_of_a_whole_that_nobody_knows(self):
+        (self.work / "text.jsonl").write_text('{"ids": [5, 6, 7]}\n')
+        seen = self.watch("ngram", "build", "-m", self.model, "text.jsonl", "-o", "n.ngram")
+        self.assertRegex(seen, r"counting . 3 tokens\x1b\[K\r\x1b\[Kn\.ngram: 3 tokens of 1 texts")
+        self.assertNotIn("%", seen)
 
 
 if __name__ == "__main__":

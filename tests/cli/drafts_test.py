@@ -1,6 +1,8 @@
 """Drafts made by the command (ngram build, slice) and used by it: every drafter expression gives the same tokens."""
 
 import json
+import signal
+import time
 
 import gguf
 import numpy as np
@@ -128,6 +130,17 @@ class Bench(program.Case):
             for side in mode["sides"]:
                 self.assertEqual((side["same_text"], side["stats"]["tokens"]), (2, 24))
         self.assertLess(figures["modes"][0]["sides"][2]["stats"]["cycles"], 24)
+
+    def test_ctrl_c_ends_it_with_130_and_writes_no_figures(self):
+        run = self.start("bench", "decode", "-m", self.model, "--prompts", "prompts.jsonl", "-t", 1, "-c", 100000, "-n", 100000, "--ignore-eos",
+                         "--json", "stopped.json")
+        while not run.stdout.readline().rstrip().endswith(b"same text"):
+            pass
+        time.sleep(0.2)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=program.TIMEOUT)
+        self.assertEqual((run.returncode, said), (130, b"[stopped; a mode that was not finished is not shown]\n"))
+        self.assertFalse((self.work / "stopped.json").exists())
 
     def test_limit_and_chat_and_instruction_shape_the_prompts(self):
         def prompt_tokens(*arguments):
