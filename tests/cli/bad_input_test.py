@@ -81,6 +81,7 @@ class Files(Case):
         self.check("eval", "ppl", "-m", "learned.gguf", "-f", "text.txt", "-c", 33, says=says)
         self.check("eval", "logits", "-m", "learned.gguf", "--ids", ",".join(["5"] * 33), "-o", "l.npy", says=says)
         self.check("eval", "layers", "-m", "learned.gguf", "--ids", ",".join(["5"] * 33), "-o", "layers", says=says)
+        self.check("generate", "-m", "learned.gguf", "-p", "it", "-c", 33, says="learned positions up to 32")
 
     def test_models_whose_header_lies_cannot_be_sliced(self):
         self.check("slice", "layers.gguf", "--layers", 1, "-o", "cut.gguf", says="layers.gguf: llama.block_count is 4294967280")
