@@ -101,7 +101,8 @@ void SamplingFlags::add(CLI::App& app) {
   option("-n,--max-tokens", sampling.max_tokens, "of the answer");
   option("--logprobs", sampling.logprobs, "log-probabilities of the drawn and the n best tokens; -1: off");
   app.add_option("--acceptance", acceptance,
-                 "keyed: the same text as without speculation; rejection: the classic rule")
+                 "keyed: the same text as without speculation; rejection: the classic rule, the same "
+                 "distribution but not the same text, its guesses drawn from the draft model")
       ->group(group)
       ->capture_default_str();
 }

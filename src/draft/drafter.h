@@ -69,6 +69,12 @@ class Drafter {
   // others'. out: [tokens, stride], the first shape().features of each row are written; zeros are silence.
   virtual void describe(const Query& query, std::span<const Token> tokens, float* out, int stride) = 0;
   virtual int bucket(const Query&) { return 0; }
+  // For acceptance = rejection, after predict() for this query: the filtered, tempered, normalised
+  // distribution [vocab] from which guesses at this node may be drawn; valid until observe(). Empty: its
+  // guesses are certain ones (point masses).
+  virtual std::span<const float> distribution(const Query&) const { return {}; }
+  // What it guesses is what a draft says, not what the target takes: nobody will ask for distributions.
+  virtual void serve_a_draft() {}
 
   // The target drew these, in order; they are part of the committed tokens of later queries.
   virtual void observe(int sequence, std::span<const Token> accepted) = 0;

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "draft/drawing.h"
 #include "draft/mixture.h"
 
 namespace coppice::core {
@@ -29,6 +30,7 @@ struct Grown {
   Token token = kNoToken;
   float chance = 1;
   float value = 1;
+  int drawn = -1;  // its children were drawn: where the sequence's Drawing has them
   SourceMask sources = 0;
 };
 
@@ -71,7 +73,9 @@ struct Sequence {
   const Sampler* sampler = nullptr;
   Mixture mixture;
   OpinionStore store;
-  Sequence(int features, int buckets, int nodes) : mixture(features, buckets), store(nodes, features) {}
+  Drawing drawing;
+  Sequence(int features, int buckets, int nodes)
+      : mixture(features, buckets), store(nodes, features), drawing(nodes * 3) {}
 };
 
 }  // namespace
@@ -106,6 +110,8 @@ struct Grower::State {
   int unite(int i);
   void expand(std::span<const Ask> asks, bool with_costly);
   void push_children(JobState& job, int parent, const Opinions& opinions, const float* chances);
+  bool draw_children(JobState& job, int parent, const Query& query);
+  bool push(JobState& job, int parent, Grown child);
   bool known(const Query& query) const;
   void set_query(int i, const Ask& ask);
   void start(JobState& state, GrowJob& job);
@@ -217,9 +223,10 @@ void Grower::State::expand(std::span<const Ask> asks, bool with_costly) {
   for (int i = 0; i < n; ++i) set_query(i, asks[i]);
   ask(n, with_costly);
   for (int i = 0; i < n; ++i) {
+    const Query& query = queries[i];
+    if (with_costly && draw_children(jobs[asks[i].job], asks[i].grown, query)) continue;
     std::array<float, kMaxUnion> chances;
     Opinions opinions = gather(i);
-    const Query& query = queries[i];
     sequences[query.sequence].mixture.chances(opinions, query.state, *query.sampler, chances.data());
     push_children(jobs[asks[i].job], asks[i].grown, opinions, chances.data());
   }
@@ -231,22 +238,58 @@ void Grower::State::push_children(JobState& state, int parent, const Opinions& o
   const int most = std::min(kMaxBranches, o.count);
   std::partial_sort(order.begin(), order.begin() + most, order.begin() + o.count,
                     [&](int a, int b) { return chances[a] != chances[b] ? chances[a] > chances[b] : a < b; });
-  const Grown& from = state.grown[parent];
   for (int k = 0; k < most; ++k) {
     const int c = order[k];
     Grown child;
-    child.parent = parent;
-    child.depth = from.depth + 1;
     child.sibling = k;
     child.token = o.tokens[c];
     child.chance = chances[c];
-    child.value = from.value * chances[c];
     child.sources = o.sources[c];
-    if (from.tree_node != kNoNode) child.tree_node = state.job->tree->child(from.tree_node, child.token);
-    if (!state.worth(child.value) || state.heap.size() == state.heap.capacity()) break;
-    state.heap.push_back({child, state.order++});
-    std::push_heap(state.heap.begin(), state.heap.end(), worse);
+    if (!push(state, parent, child)) break;
   }
+}
+
+bool Grower::State::push(JobState& state, int parent, Grown child) {
+  const Grown& from = state.grown[parent];
+  child.parent = parent;
+  child.depth = from.depth + 1;
+  child.value = from.value * child.chance;
+  if (from.tree_node != kNoNode) child.tree_node = state.job->tree->child(from.tree_node, child.token);
+  if (!state.worth(child.value) || state.heap.size() == state.heap.capacity()) return false;
+  state.heap.push_back({child, state.order++});
+  std::push_heap(state.heap.begin(), state.heap.end(), worse);
+  return true;
+}
+
+// acceptance = rejection: children drawn from a costly drafter's q, nobody else's. How many is settled before
+// the first is drawn. False: nobody offers a q here.
+bool Grower::State::draw_children(JobState& state, int parent, const Query& query) {
+  Drawing& drawing = sequences[query.sequence].drawing;
+  if (!drawing.on()) return false;
+  std::size_t d = 0;
+  std::span<const float> q;
+  for (; d < drafters.size(); ++d)
+    if (shapes[d].costly && !(q = drafters[d]->distribution(query)).empty()) break;
+  if (q.empty()) return false;
+  const int sureness = SiblingChances::sureness(q);
+  const auto chances = drawing.chances().chances(sureness);
+  int count = 0;
+  while (count < kMaxDrawn && state.worth(state.grown[parent].value * chances[count])) ++count;
+  const int drawn = drawing.draw(query.state.path, q, count);
+  COPPICE_CHECK(drawn >= 0);
+  Drawing::Node& node = drawing.node(drawn);
+  node.drafter = static_cast<int>(d);
+  node.sureness = sureness;
+  state.grown[parent].drawn = drawn;
+  for (int r = 0; r < node.drawn; ++r) {
+    Grown child;
+    child.sibling = r;
+    child.token = node.tokens[r];
+    child.chance = chances[r];
+    child.sources = SourceMask{1} << d;
+    if (!push(state, parent, child)) break;
+  }
+  return true;
 }
 
 bool Grower::State::known(const Query& query) const {
@@ -258,6 +301,7 @@ bool Grower::State::known(const Query& query) const {
 void Grower::State::start(JobState& state, GrowJob& job) {
   COPPICE_CHECK(sequence(job.sequence).open && job.tree != nullptr && !job.committed.empty());
   sequences[job.sequence].sampler = job.sampler;
+  sequences[job.sequence].drawing.new_tree();
   state.job = &job;
   state.grown.clear();
   state.heap.clear();
@@ -349,6 +393,8 @@ void Grower::State::write(JobState& state) {
     const int parent = state.grown[node.parent].tree_node;
     if (node.tree_node != kNoNode || parent == kNoNode || room == 0) continue;
     node.tree_node = tree.add(parent, node.token, node.chance, node.value, node.sources);
+    if (const int drawn = state.grown[node.parent].drawn; drawn >= 0 && node.tree_node != kNoNode)
+      ++sequences[state.job->sequence].drawing.node(drawn).kept;
     --room;
   }
   // Below the floor some nodes were asked about because a costly drafter knew them: not so had it not. They
@@ -418,7 +464,8 @@ Status Grower::begin(int sequence, std::span<const Token> tokens, const Sampler&
   q.open = true;
   q.sampler = &sampler;
   q.store.clear();
-  q.mixture.start(s.prior, sampler.options().temperature > 0.0f);
+  q.mixture.start(s.prior, sampler.options().temperature > 0.0f, sampler.noisy());
+  q.drawing.start(sampler);
   return {};
 }
 
@@ -457,6 +504,7 @@ void Grower::observe(int sequence, std::span<const Token> committed, std::span<c
   Sequence& q = s.sequence(sequence);
   for (std::size_t i = 0; i < accepted.size() && i <= kMaxTreeDepth; ++i) {
     const std::span<const Token> path = accepted.first(i);
+    q.drawing.learn(path, accepted[i]);
     if (!teach(sequence, path, accepted[i])) {
       // Visited, but never expanded: what would the cheap drafters have said here?
       s.set_query(0, sequence, {committed, path}, Budget{}, 1.0f);
@@ -472,6 +520,19 @@ void Grower::observe(int sequence, std::span<const Token> committed, std::span<c
   accept(sequence, accepted);
 }
 
+std::span<const float> Grower::distribution(int sequence, const PathState& at) const {
+  const Sequence& s = state_->sequence(sequence);
+  const Drawing::Node* node = s.drawing.find(at.path);
+  if (node == nullptr) return {};
+  Query query;
+  query.sequence = sequence;
+  query.state = at;
+  query.sampler = s.sampler;
+  const auto q = state_->drafters[node->drafter]->distribution(query);
+  COPPICE_CHECK(!q.empty());  // they are there until observe()
+  return q;
+}
+
 bool Grower::teach(int sequence, std::span<const Token> path, Token drawn) {
   Sequence& q = state_->sequence(sequence);
   const Opinions* opinions = q.store.find(path);
@@ -482,6 +543,7 @@ bool Grower::teach(int sequence, std::span<const Token> path, Token drawn) {
 
 void Grower::accept(int sequence, std::span<const Token> accepted) {
   state_->sequence(sequence).store.clear();
+  state_->sequence(sequence).drawing.forget();
   for (auto& drafter : state_->drafters) drafter->observe(sequence, accepted);
 }
 

@@ -41,6 +41,10 @@ class Grower {
   // the drafters.
   void observe(int sequence, std::span<const Token> committed, std::span<const Token> accepted);
 
+  // For acceptance = rejection: what the children of this node of the last tree were drawn from, [vocab],
+  // valid until observe(); empty when they are certain guesses. `at`: committed as when the tree was grown.
+  std::span<const float> distribution(int sequence, const PathState& at) const;
+
   // The two halves of observe(), for a stage: its inner grower guesses what the draft says, which is not
   // always what is accepted. teach(): after committed + path the answer was `drawn`; does nothing (and
   // returns false) where nothing was predicted at that node since the last accept(). accept(): the committed

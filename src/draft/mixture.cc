@@ -25,15 +25,6 @@ float clamped_logit(float p) {
   return std::log(p / (1.0f - p));
 }
 
-std::uint64_t path_key(std::span<const Token> path) {
-  std::uint64_t h = 0x9e3779b97f4a7c15u + path.size();
-  for (const Token t : path) {
-    h = (h ^ static_cast<std::uint32_t>(t)) * 0xff51afd7ed558ccdu;
-    h ^= h >> 32;
-  }
-  return h;
-}
-
 // p: [count], the noise-free chances. Fills opinions.noise.
 void noise_features(Opinions& o, const float* p, const PathState& state, const Sampler& sampler) {
   std::array<double, kMaxUnion> score;
@@ -70,6 +61,15 @@ int index_of(const Opinions& o, Token token) {
 
 }  // namespace
 
+std::uint64_t path_key(std::span<const Token> path) {
+  std::uint64_t h = 0x9e3779b97f4a7c15u + path.size();
+  for (const Token t : path) {
+    h = (h ^ static_cast<std::uint32_t>(t)) * 0xff51afd7ed558ccdu;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
 Mixture::Mixture(int features, int buckets)
     : features_(features),
       buckets_(buckets),
@@ -94,9 +94,10 @@ std::vector<float> Mixture::untaught(int features, int buckets) {
   return prior;
 }
 
-void Mixture::start(std::span<const float> prior, bool sampled) {
+void Mixture::start(std::span<const float> prior, bool sampled, bool noisy) {
   COPPICE_CHECK(prior.size() == weights_.size());
   sampled_ = sampled;
+  noisy_ = sampled && noisy;
   std::copy(prior.begin(), prior.end(), weights_.begin());
   const std::size_t mode = mixer_.weights().size();
   const auto from = prior.begin() + static_cast<std::ptrdiff_t>(sampled ? mode : 0);
@@ -107,7 +108,7 @@ void Mixture::start(std::span<const float> prior, bool sampled) {
 
 void Mixture::chances(Opinions& o, const PathState& state, const Sampler& sampler, float* out) const {
   mixer_.chances(o.bucket, o.x, o.count, out);
-  if (!sampled_ || o.count == 0) return;
+  if (!noisy_ || o.count == 0) return;
   noise_features(o, out, state, sampler);
   noise_mixer_.chances(o.bucket, o.noise, o.count, out);
 }
@@ -116,7 +117,7 @@ void Mixture::learn(const Opinions& o, Token drawn) {
   if (o.count == 0) return;
   const int taken = index_of(o, drawn);
   mixer_.learn(o.bucket, o.x, o.count, taken);
-  if (sampled_) noise_mixer_.learn(o.bucket, o.noise, o.count, taken);
+  if (noisy_) noise_mixer_.learn(o.bucket, o.noise, o.count, taken);
 }
 
 std::span<const float> Mixture::weights() const {

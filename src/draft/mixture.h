@@ -30,6 +30,9 @@ struct Opinions {
   float* noise = nullptr;         // [count, kNoiseFeatures], filled by chances() in sampled mode
 };
 
+// A node's path as one number.
+std::uint64_t path_key(std::span<const Token> path);
+
 // The mixers of one sequence.
 class Mixture {
  public:
@@ -41,7 +44,8 @@ class Mixture {
   // What is used without a fitted prior.
   static std::vector<float> untaught(int features, int buckets);
 
-  void start(std::span<const float> prior, bool sampled);
+  // `noisy`: the draw will use the keyed noise (not so with acceptance = rejection).
+  void start(std::span<const float> prior, bool sampled, bool noisy = true);
   bool sampled() const { return sampled_; }
   // The chance of each candidate, their sum below 1. out: [count].
   void chances(Opinions& opinions, const PathState& state, const Sampler& sampler, float* out) const;
@@ -52,7 +56,7 @@ class Mixture {
 
  private:
   int features_, buckets_;
-  bool sampled_ = false;
+  bool sampled_ = false, noisy_ = false;
   Mixer mixer_;        // of the mode
   Mixer noise_mixer_;  // sampled mode only
   mutable std::vector<float> weights_;

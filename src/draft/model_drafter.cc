@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <new>
 
 #include "base/check.h"
 #include "draft/arguments.h"
@@ -26,6 +27,8 @@ ModelDrafter::ModelDrafter(std::unique_ptr<Context> context, std::unique_ptr<Gro
       options_(options),
       sequences_(static_cast<std::size_t>(options.sequences)),
       scratch_(context_->model().config().vocab) {
+  if (inner_)
+    for (const auto& drafter : inner_->drafters()) drafter->serve_a_draft();
   limit_ = std::min(options.context, context_->model().config().context_length);
   for (Sequence& s : sequences_) {
     s.said.resize(kMaxTreeNodes);
@@ -67,6 +70,8 @@ Result<std::unique_ptr<ModelDrafter>> ModelDrafter::make(std::shared_ptr<const M
 Status ModelDrafter::begin(int sequence, std::span<const Token> tokens, const Sampler& sampler) {
   Sequence& s = sequences_[sequence];
   COPPICE_CHECK(!s.open && !tokens.empty());
+  s.offers_q = sampler.rejects() && !serves_a_draft_;
+  if (s.offers_q && !s.q) COPPICE_TRY_STATUS(make_room_for_q(s));
   if (inner_) COPPICE_TRY_STATUS(inner_->begin(sequence, tokens, sampler));
   // What the last request here began with stays; the root is always computed anew, for its logits.
   const std::size_t most = std::min(
@@ -80,8 +85,17 @@ Status ModelDrafter::begin(int sequence, std::span<const Token> tokens, const Sa
   s.stopped = false;
   s.length = static_cast<int>(tokens.size());
   s.tree.reset(tokens.back());
-  for (Said& said : s.said) said.known = false;
+  for (Said& said : s.said) said.known = false, said.asked = kNoNode;
   return {};
+}
+
+// For every node there can be. Memory that is never written is never used: what counts is what trees need.
+Status ModelDrafter::make_room_for_q(Sequence& s) {
+  const std::size_t floats = kMaxTreeNodes * vocab();
+  s.q.reset(new (std::nothrow) float[floats]);
+  if (s.q) return {};
+  return fail("no memory for the distributions of " + options_.name + " that acceptance = rejection needs: " +
+              std::to_string(floats * sizeof(float) >> 20) + " MB; use acceptance = keyed");
 }
 
 void ModelDrafter::end(int sequence) {
@@ -96,13 +110,7 @@ void ModelDrafter::observe(int sequence, std::span<const Token> accepted) {
   Sequence& s = sequences_[sequence];
   if (accepted.empty()) return;
   if (inner_) {
-    // The inner grower guesses the draft, so the draft's own choice is what it is taught, at every node.
-    std::array<Token, kMaxTreeDepth> path;
-    for (int node = 0; node < s.tree.size(); ++node) {
-      if (!s.said[node].known || s.said[node].count == 0) continue;
-      const auto depth = static_cast<std::size_t>(s.tree.path(node, path.data()));
-      inner_->teach(sequence, {path.data(), depth}, s.said[node].top[0].token);
-    }
+    teach_inner(sequence);
     inner_->accept(sequence, accepted);
   }
   // What was computed on the accepted path stays, what was said at its end too.
@@ -121,12 +129,31 @@ void ModelDrafter::observe(int sequence, std::span<const Token> accepted) {
   }
   context_->cache().keep(s.cache, slots_);
   const bool root_known = !s.stopped && kept == static_cast<int>(accepted.size());
-  if (root_known) s.said[0] = s.said[node];
-  for (int n = 0; n < s.tree.size(); ++n) s.said[n].known = n == 0 && root_known;
+  if (root_known) {
+    s.said[0] = s.said[node];
+    if (s.said[0].has_q && node != 0) std::copy_n(q_of(s, node), vocab(), q_of(s, 0));
+  }
+  for (int n = 0; n < s.tree.size(); ++n) {
+    s.said[n].known = n == 0 && root_known;
+    s.said[n].asked = kNoNode;
+  }
   s.tree.reset(accepted.back());
   s.length += static_cast<int>(accepted.size());
   for (const Token token : accepted)
     if (s.tokens.size() < s.tokens.capacity()) s.tokens.push_back(token);
+}
+
+// The inner grower guesses the draft, so the draft's own choice is what it is taught, at every node. Where
+// guesses are drawn from q, that is the first drawn one that somebody wanted continued.
+void ModelDrafter::teach_inner(int sequence) {
+  const Sequence& s = sequences_[sequence];
+  std::array<Token, kMaxTreeDepth> path;
+  for (int node = 0; node < s.tree.size(); ++node) {
+    const Said& said = s.said[node];
+    if (!said.known || said.count == 0 || (said.has_q && said.asked == kNoNode)) continue;
+    const auto depth = static_cast<std::size_t>(s.tree.path(node, path.data()));
+    inner_->teach(sequence, {path.data(), depth}, said.has_q ? s.tree.token(said.asked) : said.top[0].token);
+  }
 }
 
 PassCost ModelDrafter::take_cost() {
@@ -171,8 +198,10 @@ int ModelDrafter::place(const Query& query) {
   int node = 0;
   for (const Token token : query.state.path) {
     // The value of what was guessed is now known better, but never above its parent's.
-    node = s.tree.add(node, token, 1.0f, query.value, 0);
-    if (node == kNoNode) return kNoNode;
+    const int child = s.tree.add(node, token, 1.0f, query.value, 0);
+    if (child == kNoNode) return kNoNode;
+    if (s.said[node].asked == kNoNode) s.said[node].asked = child;
+    node = child;
   }
   return node;
 }
@@ -316,6 +345,17 @@ void ModelDrafter::listen(int row, const Place& place) {
   said.best_logprob = -1e9f;
   for (int c = 0; c < said.count; ++c) said.best_logprob = std::max(said.best_logprob, said.top[c].logprob);
   said.known = true;
+  said.has_q = s.offers_q &&
+               s.sampler->distribution(context_->logits(row), {s.committed, {path.data(), depth}}, scratch_)
+                   .has_value();
+  if (said.has_q) std::copy_n(scratch_.probabilities.begin(), vocab(), q_of(s, place.node));
+}
+
+std::span<const float> ModelDrafter::distribution(const Query& query) const {
+  const Sequence& s = sequences_[query.sequence];
+  const int node = s.offers_q ? find(s, query.state.path) : kNoNode;
+  if (node == kNoNode || !s.said[node].known || !s.said[node].has_q) return {};
+  return {s.q.get() + static_cast<std::size_t>(node) * vocab(), vocab()};
 }
 
 // [spoke, its chance (logit), gap to its best, is its best, how sure it is of its best, rank, not listed].

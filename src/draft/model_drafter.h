@@ -45,6 +45,8 @@ class ModelDrafter : public Drafter {
   void predict(std::span<Query> queries) override;
   bool knows(const Query& query) const override;
   void describe(const Query& query, std::span<const Token> tokens, float* out, int stride) override;
+  std::span<const float> distribution(const Query& query) const override;
+  void serve_a_draft() override { serves_a_draft_ = true; }
   void observe(int sequence, std::span<const Token> accepted) override;
   PassCost take_cost() override;
 
@@ -55,6 +57,8 @@ class ModelDrafter : public Drafter {
   // What the draft said at a node.
   struct Said {
     bool known = false;
+    bool has_q = false;   // see Sequence::q
+    int asked = kNoNode;  // the first child that was asked about
     int count = 0;
     float best_logprob = 0;
     Ranked top[kMaxCandidates];  // best score first
@@ -68,6 +72,8 @@ class ModelDrafter : public Drafter {
     TokenTree tree;
     std::vector<Said> said;            // [node]
     std::vector<std::uint8_t> wanted;  // [node]
+    bool offers_q = false;
+    std::unique_ptr<float[]> q;        // [node, vocab], once a request wanted it
     std::vector<int> from;             // unseen nodes that were asked about
     std::span<const Token> committed;  // of the queries of this call
     const Sampler* sampler = nullptr;  // the same
@@ -78,6 +84,10 @@ class ModelDrafter : public Drafter {
   };
 
   ModelDrafter(std::unique_ptr<Context> context, std::unique_ptr<Grower> inner, const Options& options);
+  Status make_room_for_q(Sequence& s);
+  float* q_of(Sequence& s, int node) { return s.q.get() + static_cast<std::size_t>(node) * vocab(); }
+  std::size_t vocab() const { return static_cast<std::size_t>(context_->model().config().vocab); }
+  void teach_inner(int sequence);
   int find(const Sequence& s, std::span<const Token> path) const;
   bool out_of_reach(const Sequence& s, const PathState& at) const;
   int place(const Query& query);
@@ -92,6 +102,7 @@ class ModelDrafter : public Drafter {
   std::unique_ptr<Context> context_;
   std::unique_ptr<Grower> inner_;
   Options options_;
+  bool serves_a_draft_ = false;
   int limit_ = 0;  // positions a sequence may have
   std::vector<Sequence> sequences_;
   Sampler::Scratch scratch_;

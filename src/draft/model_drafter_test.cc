@@ -175,7 +175,9 @@ TEST(Stage, TheInnerGrowerSavesPassesAndNeverChangesATree) {
   Sampling sampled;
   sampled.temperature = 0.8f;
   sampled.top_k = 50;
-  for (const Sampling& sampling : {Sampling{}, sampled}) {
+  Sampling rejection = sampled;
+  rejection.acceptance = Acceptance::rejection;
+  for (const Sampling& sampling : {Sampling{}, sampled, rejection}) {
     Staged plain(draft, nullptr, sampling);
     Staged staged(draft, own.grower(), sampling);
     const auto without = plain.replay(text, 6);

@@ -15,10 +15,10 @@ void rank_candidates(Query& query, std::span<const Token> tokens, const float* c
     Candidate candidate;
   };
   std::array<Scored, kMostRanked> scored;
-  const bool sampled = query.sampler != nullptr && query.sampler->options().temperature > 0;
+  const bool noisy = query.sampler != nullptr && query.sampler->noisy();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const float logprob = std::log(std::max(chances[i], 1e-9f));
-    const double noise = sampled ? query.sampler->noise(query.state.index(), tokens[i]) : 0.0;
+    const double noise = noisy ? query.sampler->noise(query.state.index(), tokens[i]) : 0.0;
     scored[i] = {logprob + noise, {tokens[i], logprob}};
   }
   query.count = std::min({query.wanted, kMaxCandidates, static_cast<int>(tokens.size())});

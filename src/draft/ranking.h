@@ -9,11 +9,11 @@ namespace coppice::core {
 
 inline constexpr int kMostRanked = 32;
 
-// How many continuations to look at: noise lifts unlikely ones, so there are more when the request is
-// sampled.
+// How many continuations to look at: noise lifts unlikely ones, so there are more when the request's
+// draws use it.
 inline int ranked_for(const Query& query) {
-  const bool sampled = query.sampler != nullptr && query.sampler->options().temperature > 0;
-  return sampled ? kMostRanked : query.wanted;
+  const bool noisy = query.sampler != nullptr && query.sampler->noisy();
+  return noisy ? kMostRanked : query.wanted;
 }
 
 // Fills the candidates from distinct tokens with chances in (0, 1]: the best `wanted` by log chance, plus the

@@ -197,8 +197,9 @@ Result<Draw> Engine::draw(Active& request, int node) {
   std::size_t count = 0;
   for (int c = tree.first_child(node); c != kNoNode; c = tree.next_sibling(c))
     children[count++] = tree.token(c);
-  // What the drafters proposed does not depend on the verifier's draws, so each guess is a point mass.
+  // Where a draft offers its distribution its children were drawn from it; other guesses are point masses.
   Siblings siblings{{children, count}, {}};
+  if (setup_.grower && count > 0) siblings.q = setup_.grower->distribution(request.slot, state);
   const Token token = request.rejection->decide(scratch_.probabilities, siblings, request.decisions).token;
   return request.sampler.describe(token, scratch_);
 }

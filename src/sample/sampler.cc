@@ -199,6 +199,21 @@ int Sampler::best_scores(const Survivors& survivors, std::int64_t index, Scratch
   return podium.count();
 }
 
+// By probability.
+int Sampler::best_survivors(const Survivors& survivors, Scratch& scratch, std::span<Ranked> out) const {
+  if (out.empty()) return 0;
+  Podium podium(out);
+  const auto offer = [&](int id) {
+    if (scratch.logits[id] != kNever && scratch.logits[id] >= podium.bar())
+      podium.offer(id, scratch.logits[id]);
+  };
+  if (survivors.all())
+    for (int id = 0; id < vocab_; ++id) offer(id);
+  else
+    for (const int id : survivors.ids()) offer(id);
+  return podium.count();
+}
+
 namespace {
 
 tl::unexpected<Error> nothing_to_draw() {
@@ -264,7 +279,9 @@ int Sampler::rank(std::span<const float> logits, const PathState& state, Scratch
   const float temperature = greedy ? 1.0f : options_.temperature;
   Survivors survivors(scratch, argmax, temperature);
   if (!greedy) survivors.apply(options_);
-  const int count = greedy ? best_logits(scratch, out) : best_scores(survivors, state.index(), scratch, out);
+  const int count = greedy      ? best_logits(scratch, out)
+                    : rejects() ? best_survivors(survivors, scratch, out)
+                                : best_scores(survivors, state.index(), scratch, out);
   const double log_sum = log_exact(survivors.normaliser());
   for (int i = 0; i < count; ++i)
     out[i].logprob = static_cast<float>(

@@ -57,7 +57,8 @@ class Sampler {
 
   // For drafts: the best out.size() tokens of the draft's own logits after this request's filters and
   // penalties along this path, with the noise the target's draw will use - sampling without replacement for
-  // free. Returns how many. Same order and ties as draw(): rank(...)[0].token == draw(...).token.
+  // free. Returns how many. Same order and ties as draw(): rank(...)[0].token == draw(...).token. Where draws
+  // are those of rejection sampling: the most probable ones, no noise.
   int rank(std::span<const float> logits, const PathState& state, Scratch& scratch,
            std::span<Ranked> out) const;
 
@@ -69,6 +70,10 @@ class Sampler {
   Draw describe(Token token, Scratch& scratch) const;
 
   const Sampling& options() const { return options_; }
+  int vocab() const { return vocab_; }
+  // Draws are keyed by noise; draws are those of rejection sampling. Greedy ones are neither.
+  bool noisy() const { return options_.temperature > 0 && options_.acceptance == Acceptance::keyed; }
+  bool rejects() const { return options_.temperature > 0 && options_.acceptance == Acceptance::rejection; }
   NoiseKey key() const { return {options_.seed, options_.choice, options_.stream}; }
   // The Gumbel noise of one token at an index (not yet multiplied by the temperature).
   double noise(std::int64_t index, Token token) const;
@@ -78,6 +83,7 @@ class Sampler {
   void penalise(const PathState& state, Scratch& scratch) const;
   int best_scores(const Survivors& survivors, std::int64_t index, Scratch& scratch,
                   std::span<Ranked> out) const;
+  int best_survivors(const Survivors& survivors, Scratch& scratch, std::span<Ranked> out) const;
   void log_probabilities(Scratch& scratch, int argmax, Draw& draw) const;
 
   Sampling options_;

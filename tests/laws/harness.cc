@@ -110,6 +110,8 @@ class Scripted : public Drafter {
   int truth_, vocab_;
 };
 
+}  // namespace
+
 Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case& c, int requests) {
   if (c.drafters == "scripted") {
     std::vector<std::unique_ptr<Drafter>> drafters;
@@ -136,6 +138,8 @@ Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case&
   };
   return make_grower(mix, environment);
 }
+
+namespace {
 
 void count_acceptance(const TreeTrace& tree, Outcome& out) {
   if (tree.nodes.size() < 2) return;

@@ -62,6 +62,8 @@ Request request_of(const Case& c);
 std::vector<Token> ids_of(const Generation& generation);
 
 Outcome run(const LawModel& model, const Case& c);
+// The grower of a case, for so many requests at once; null for plain decoding.
+Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case& c, int requests = 1);
 // EXPECTs that everything the law promises is equal, and that every cycle was one pass of the target.
 void expect_same(const Outcome& plain, const Outcome& other, const std::string& what);
 
