@@ -39,7 +39,7 @@ struct Stats {
   double mean_accepted() const { return cycles ? double(accepted) / double(cycles) : 0; }
   double tokens_per_second() const { return decode_seconds > 0 ? double(tokens) / decode_seconds : 0; }
   double bytes_per_token() const { return tokens ? double(target_bytes + draft_bytes) / double(tokens) : 0; }
-  void add(const Stats& other);  // sources are matched by name
+  void add(const Stats& other);  // sources are matched by name, those of one name in order
 };
 
 }  // namespace coppice

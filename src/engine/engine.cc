@@ -9,6 +9,8 @@
 namespace coppice::core {
 namespace {
 
+constexpr std::size_t kBytesPerToken = 16;  // of text, four times what is usual: room, not a limit
+
 // Rows of a pass: a whole chunk of prompt beside everybody's trees.
 int max_rows(const EngineSetup& setup) {
   return setup.max_requests * (setup.speculation.nodes + 1) + setup.chunk;
@@ -127,6 +129,8 @@ bool Engine::start(Active& request) {
   request.tokens = request.request.prompt;
   request.tokens.reserve(most + 1);
   request.generation.tokens.reserve(most - prompt + 1);
+  request.generation.text.reserve((most - prompt + 1) * kBytesPerToken);
+  request.fresh.reserve((kMaxTreeDepth + 1) * kBytesPerToken);
   request.tree.reset(request.tokens.back());
   if (request.sampler.options().acceptance == Acceptance::rejection) {
     request.rejection.emplace(request.sampler.key(), setup_.model->config().vocab);

@@ -26,9 +26,13 @@ void Stats::add(const Stats& other) {
     reached_at_depth[d] += other.reached_at_depth[d];
     accepted_at_depth[d] += other.accepted_at_depth[d];
   }
-  for (const SourceStats& theirs : other.sources) {
-    auto ours =
-        std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.name == theirs.name; });
+  for (std::size_t i = 0; i < other.sources.size(); ++i) {
+    const SourceStats& theirs = other.sources[i];
+    // A mix may have several drafters of one name: the second is added to the second.
+    auto skip = std::count_if(other.sources.begin(), other.sources.begin() + static_cast<std::ptrdiff_t>(i),
+                              [&](const auto& s) { return s.name == theirs.name; });
+    auto ours = std::find_if(sources.begin(), sources.end(),
+                             [&](const auto& s) { return s.name == theirs.name && skip-- == 0; });
     if (ours == sources.end()) {
       sources.push_back(theirs);
     } else {

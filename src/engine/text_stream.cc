@@ -3,9 +3,18 @@
 #include <algorithm>
 
 namespace coppice::core {
+namespace {
+
+constexpr std::size_t kRoom = 256;  // bytes of a token, so that decoding does not allocate
+
+}  // namespace
 
 TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool show_special)
-    : tokenizer_(tokenizer), stops_(std::move(stops)), show_special_(show_special) {}
+    : tokenizer_(tokenizer), stops_(std::move(stops)), show_special_(show_special) {
+  std::size_t longest = 0;
+  for (const std::string& stop : stops_) longest = std::max(longest, stop.size());
+  pending_.reserve(longest + kRoom);
+}
 
 bool TextStream::push(Token token, std::string& out) {
   pending_ += tokenizer_.bytes(token, show_special_);
@@ -26,7 +35,7 @@ void TextStream::finish(std::string& out) {
 }
 
 void TextStream::release(std::size_t bytes, std::string& out) {
-  out += utf8_.push(std::string_view(pending_).substr(0, bytes));
+  utf8_.push(std::string_view(pending_).substr(0, bytes), out);
   pending_.erase(0, bytes);
 }
 

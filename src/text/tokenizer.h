@@ -40,6 +40,7 @@ class Tokenizer {
 // may be split over tokens); bytes that can never become a character come out as U+FFFD.
 class Utf8Stream {
  public:
+  void push(std::string_view bytes, std::string& out);  // appends to `out`
   std::string push(std::string_view bytes);
   std::string finish();
 

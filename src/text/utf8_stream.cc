@@ -10,9 +10,8 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 // One U+FFFD for each longest part that could have begun a character, as the Unicode standard recommends
 // (section 3.9) and browsers and Python do.
-std::string Utf8Stream::push(std::string_view bytes) {
+void Utf8Stream::push(std::string_view bytes, std::string& out) {
   held_ += bytes;
-  std::string out;
   std::size_t at = 0;
   while (at < held_.size()) {
     const int length = utf8_length(std::string_view(held_).substr(at));
@@ -26,6 +25,11 @@ std::string Utf8Stream::push(std::string_view bytes) {
     }
   }
   held_.erase(0, at);
+}
+
+std::string Utf8Stream::push(std::string_view bytes) {
+  std::string out;
+  push(bytes, out);
   return out;
 }
 
