@@ -9,7 +9,7 @@ ROOMS = ["base", "quant", "gguf", "text", "grammar", "kernels", "tree", "sample"
 PLAIN = {"error", "token", "sampling", "speculation", "stats", "request"}
 # Folders that see the public interface alone, and those that may look into any room.
 OUTSIDE = {"apps", "python", "examples", "bench"}
-ANYWHERE = {"tests", "fuzz"}
+ANYWHERE = {"tests", "fuzz", "tools"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
