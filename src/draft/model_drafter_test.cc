@@ -190,6 +190,27 @@ TEST(Stage, TheInnerGrowerSavesPassesAndNeverChangesATree) {
   }
 }
 
+TEST(Stage, TheInnerGrowerLearnsFromWhatTheDraftSays) {
+  Draft draft;
+  const OwnNgram own(draft);
+  Staged staged(draft, own.grower());
+  const std::vector<Token> text = draft.write(testing::some_tokens(6, kVocab, 99), 30, 7);
+  const auto committed = std::span(text).first(20);
+  ASSERT_TRUE(staged.grower->begin(0, committed, staged.sampler));
+  const auto weights = [&] {
+    const auto view = staged.stage->inner()->weights(0);
+    return std::vector<float>(view.begin(), view.end());
+  };
+  const std::vector<float> before = weights();
+  staged.tree.reset(committed.back());
+  GrowJob job{0, committed, &staged.sampler, {8, 16, 0.01f, 1.0f, 0.0f}, &staged.tree, {}};
+  staged.grower->grow({&job, 1});
+  EXPECT_EQ(weights(), before);
+  // Whatever the target drew: the draft has spoken.
+  staged.grower->observe(0, committed, std::span(text).subspan(20, 1));
+  EXPECT_NE(weights(), before);
+}
+
 TEST(Stage, ThreeLevelsGiveTheTreesOfOne) {
   Draft draft, middle(2);
   const OwnNgram own(draft);
