@@ -29,13 +29,16 @@ struct EngineOptions {
 
 class Engine {
  public:
+  // All memory is had here; the error names the option, the draft or the file that is wrong. The model lives
+  // as long as its engines, which share its threads and take turns.
   static Result<Engine> make(const Model& model, const EngineOptions& options = {});
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
   // Runs one request to its end. What an earlier request left in the cache is reused where the prompt begins
-  // alike.
+  // alike. An error is a request refused; one that failed on the way has StopReason::failed and what came
+  // until then.
   Result<Generation> generate(const Request& request);
 
   // Many at once: submit, then step() until nothing is active; take() what is finished.

@@ -56,9 +56,10 @@ struct Request {
   std::optional<int> nodes;  // overrides of the engine's speculation, within its limits
   std::optional<int> depth;
   std::optional<float> price;
-  bool trace = false;                          // Event::tree
-  bool show_special = false;                   // spell control tokens out in the text
-  std::function<bool(const Event&)> on_event;  // false cancels
+  bool trace = false;         // Event::tree
+  bool show_special = false;  // spell control tokens out in the text
+  // Called inside step() or generate(); false cancels. It may submit and cancel, but not step or generate.
+  std::function<bool(const Event&)> on_event;
 };
 
 struct Generation {

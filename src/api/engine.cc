@@ -81,13 +81,10 @@ Engine::~Engine() = default;
 
 Result<Engine> Engine::make(const Model& model, const EngineOptions& wanted) {
   EngineOptions options = wanted;
-  COPPICE_TRY_STATUS(options.speculation.validate());
   if (options.context < 0) return fail(fmt::format("a context of {} tokens makes no sense", options.context));
   if (options.context == 0) options.context = std::min(model.info().context_length, kDefaultContext);
   const Model::Impl& target = model.impl();
   core::EngineSetup setup;
-  COPPICE_TRY(setup.grower, make_grower(target, options));
-  if (!setup.grower) options.speculation.nodes = 0;
   setup.model = target.model;
   setup.tokenizer = target.tokenizer.impl().tokenizer;
   setup.pool = target.pool.get();
@@ -96,6 +93,9 @@ Result<Engine> Engine::make(const Model& model, const EngineOptions& wanted) {
   setup.chunk = options.chunk;
   setup.cache = cache_type(options.cache);
   setup.speculation = options.speculation;
+  COPPICE_TRY_STATUS(core::Engine::check(setup));
+  COPPICE_TRY(setup.grower, make_grower(target, options));
+  if (!setup.grower) setup.speculation.nodes = options.speculation.nodes = 0;
   COPPICE_TRY(auto engine, core::Engine::make(std::move(setup)));
   return Engine(std::unique_ptr<Impl>(new Impl{model, options, std::move(engine)}));
 }

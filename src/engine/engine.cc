@@ -9,32 +9,12 @@
 namespace coppice::core {
 namespace {
 
-constexpr std::size_t kBytesPerToken = 16;  // of text, four times what is usual: room, not a limit
+constexpr std::int64_t kMostPositions = 1 << 28;  // of the cache
+constexpr std::size_t kBytesPerToken = 16;        // of text, four times what is usual: room, not a limit
 
 // Rows of a pass: a whole chunk of prompt beside everybody's trees.
 int max_rows(const EngineSetup& setup) {
   return setup.max_requests * (setup.speculation.nodes + 1) + setup.chunk;
-}
-
-Status check_setup(const EngineSetup& setup) {
-  COPPICE_TRY_STATUS(setup.speculation.validate());
-  if (setup.context < 2) {
-    return fail(fmt::format("a context of {} tokens is too small; at least 2 are needed", setup.context));
-  }
-  if (setup.model->config().positions == Positions::learned &&
-      setup.context > setup.model->config().context_length) {
-    return fail(
-        fmt::format("this model has learned positions up to {}; a context of {} tokens is too long for it",
-                    setup.model->config().context_length, setup.context));
-  }
-  if (setup.max_requests < 1 || setup.max_requests > 256) {
-    return fail(
-        fmt::format("requests at once: {} is out of range, 1 to 256 are possible", setup.max_requests));
-  }
-  if (setup.chunk < 1 || setup.chunk > 4096) {
-    return fail(fmt::format("prompt tokens a pass: {} is out of range, 1 to 4096 are possible", setup.chunk));
-  }
-  return {};
 }
 
 }  // namespace
@@ -52,8 +32,34 @@ Engine::Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_
 
 Engine::~Engine() = default;
 
+Status Engine::check(const EngineSetup& setup) {
+  COPPICE_TRY_STATUS(setup.speculation.validate());
+  if (setup.context < 2) {
+    return fail(fmt::format("a context of {} tokens is too small; at least 2 are needed", setup.context));
+  }
+  if (setup.model->config().positions == Positions::learned &&
+      setup.context > setup.model->config().context_length) {
+    return fail(
+        fmt::format("this model has learned positions up to {}; a context of {} tokens is too long for it",
+                    setup.model->config().context_length, setup.context));
+  }
+  if (setup.max_requests < 1 || setup.max_requests > 256) {
+    return fail(
+        fmt::format("requests at once: {} is out of range, 1 to 256 are possible", setup.max_requests));
+  }
+  if (setup.chunk < 1 || setup.chunk > 4096) {
+    return fail(fmt::format("prompt tokens a pass: {} is out of range, 1 to 4096 are possible", setup.chunk));
+  }
+  if (std::int64_t{setup.max_requests} * (setup.context + std::int64_t{kBlockPositions}) > kMostPositions) {
+    return fail(fmt::format(
+        "a context of {} tokens for each of {} requests at once is too large; {} together are possible",
+        setup.context, setup.max_requests, kMostPositions));
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
-  COPPICE_TRY_STATUS(check_setup(setup));
+  COPPICE_TRY_STATUS(check(setup));
   COPPICE_TRY(auto policy, make_policy(setup.speculation.policy));
   ContextOptions options;
   options.kv.type = setup.cache;

@@ -37,6 +37,7 @@ struct EngineSetup {
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> make(EngineSetup setup);
+  static Status check(const EngineSetup& setup);  // its numbers; make() does it too
   ~Engine();
 
   // Queued at once; an impossible request (empty or too long prompt, bad options) is refused here.
