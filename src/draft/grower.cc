@@ -273,8 +273,10 @@ bool Grower::State::draw_children(JobState& state, int parent, const Query& quer
   if (q.empty()) return false;
   const int sureness = SiblingChances::sureness(q);
   const auto chances = drawing.chances().chances(sureness);
+  // Ancestors and earlier siblings come before the last of them in the tree.
+  const int most = std::min(kMaxDrawn, state.job->budget.nodes - state.grown[parent].depth);
   int count = 0;
-  while (count < kMaxDrawn && state.worth(state.grown[parent].value * chances[count])) ++count;
+  while (count < most && state.worth(state.grown[parent].value * chances[count])) ++count;
   const int drawn = drawing.draw(query.state.path, q, count);
   COPPICE_CHECK(drawn >= 0);
   Drawing::Node& node = drawing.node(drawn);
