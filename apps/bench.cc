@@ -196,18 +196,22 @@ Result<Outcome> Bench::run(const Mode& mode, std::span<const std::vector<Token>>
 }
 
 void print_header() {
-  say("{:<14} {:<30} {:>7} {:>9} {:>12} {:>9} {:>10} {:>10}\n", "", "", "tok/s", "speed-up", "tokens/pass",
-      "accepted", "bytes/tok", "same text");
+  say("{:<14} {:<20} {:>7} {:>9} {:>12} {:>11} {:>9} {:>10} {:>10}\n", "", "", "tok/s", "speed-up",
+      "tokens/pass", "passes/tok", "accepted", "bytes/tok", "same text");
   flush_out();
 }
 
+// A name that would break the table stands on a line of its own.
 void print_outcome(const Outcome& out) {
   const double plain_bytes = out.sides[0].stats.bytes_per_token();
   for (std::size_t who = 0; who < out.sides.size(); ++who) {
     const Side& side = out.sides[who];
-    say("{:<14} {:<30} {:>7.1f} {:>8.2f}x {:>12.2f} {:>9.2f} {:>10.2f} {:>10}\n",
-        who == 0 ? out.mode.name : "", side.name, side.stats.tokens_per_second(), median(side.speedups),
-        side.stats.tokens_per_pass(), side.stats.mean_accepted(),
+    const double per_pass = side.stats.tokens_per_pass();
+    const bool wide = side.name.size() > 20;
+    if (wide) say("{:<14} {}\n", who == 0 ? out.mode.name : "", side.name);
+    say("{:<14} {:<20} {:>7.1f} {:>8.2f}x {:>12.2f} {:>11.2f} {:>9.2f} {:>10.2f} {:>10}\n",
+        who == 0 ? out.mode.name : "", wide ? "" : side.name, side.stats.tokens_per_second(),
+        median(side.speedups), per_pass, per_pass > 0 ? 1 / per_pass : 0, side.stats.mean_accepted(),
         plain_bytes > 0 ? side.stats.bytes_per_token() / plain_bytes : 0,
         fmt::format("{}/{}", side.same, out.prompts));
   }

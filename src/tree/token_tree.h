@@ -57,7 +57,7 @@ class TokenTree {
 struct Budget {
   int nodes = 8;  // guesses, root not counted
   int depth = 16;
-  float price = 0.02f;    // the least value worth a node
+  float price = 0.01f;    // the least value worth a node
   float capacity = 1.0f;  // width factor of a slimmable draft
   // The least gain, in expected tokens, that another pass of a costly drafter is worth. 0: no early stopping.
   float pass_price = 0.0f;
