@@ -71,9 +71,7 @@ std::uint64_t path_key(std::span<const Token> path) {
 }
 
 Mixture::Mixture(int features, int buckets)
-    : features_(features),
-      buckets_(buckets),
-      mixer_(features, buckets),
+    : mixer_(features, buckets),
       noise_mixer_(kNoiseFeatures, buckets),
       weights_(prior_size(features, buckets)) {
   set_rate(kRate);

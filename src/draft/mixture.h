@@ -55,7 +55,6 @@ class Mixture {
   void set_rate(float rate);
 
  private:
-  int features_, buckets_;
   bool sampled_ = false, noisy_ = false;
   Mixer mixer_;        // of the mode
   Mixer noise_mixer_;  // sampled mode only
