@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kWriteBuffer = std::size_t{1} << 20;
+constexpr std::size_t kMostRead = std::size_t{256} << 20;  // by read_file(); /dev/zero has no end
 
 std::string reason(int error) { return std::strerror(error); }
 
@@ -127,7 +128,8 @@ std::string follow_links(const std::string& path) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: a named pipe nobody writes to must not keep us waiting; files do not mind.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return fail(fmt::format("{}: cannot open: {}", path, reason(errno)));
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return fail(fmt::format("{}: cannot stat: {}", path, reason(errno)));
@@ -232,6 +234,7 @@ Result<std::string> read_file(const std::string& path) {
     if (got < 0) return fail(fmt::format("{}: cannot read: {}", path, reason(errno)));
     if (got == 0) break;
     used += static_cast<std::size_t>(got);
+    if (used > kMostRead) return fail(fmt::format("{}: is longer than {} MB", path, kMostRead >> 20));
   }
   result.resize(used);
   return result;

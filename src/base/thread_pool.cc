@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -126,10 +127,15 @@ void ThreadPool::State::work(int thread) {
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   COPPICE_CHECK(threads >= 1);
-  state_->threads = threads;
   State* state = state_.get();
-  for (int thread = 1; thread < threads; ++thread)
-    state->workers.emplace_back([state, thread] { state->work(thread); });
+  try {
+    state->workers.reserve(static_cast<std::size_t>(threads));
+    for (int thread = 1; thread < threads; ++thread)
+      state->workers.emplace_back([state, thread] { state->work(thread); });
+  } catch (const std::system_error&) {
+    // The system allows no more threads: those there are do the same work, with the same result.
+  }
+  state->threads = 1 + static_cast<int>(state->workers.size());  // the workers read it after the first call
 }
 
 ThreadPool::~ThreadPool() {
