@@ -43,8 +43,9 @@ ModelInfo describe(const core::gguf::File& file, const core::Model& model) {
 
 Result<Tokenizer> make_tokenizer(const core::gguf::File& file) {
   COPPICE_TRY(auto vocabulary, core::Vocabulary::read(file));
-  COPPICE_TRY(auto tokenizer, core::Tokenizer::make(std::move(vocabulary)));
-  return Tokenizer(std::make_shared<Tokenizer::Impl>(Tokenizer::Impl{std::move(tokenizer)}));
+  auto tokenizer = core::Tokenizer::make(std::move(vocabulary));
+  if (!tokenizer) return fail(fmt::format("{}: {}", file.path(), tokenizer.error().message));
+  return Tokenizer(std::make_shared<Tokenizer::Impl>(Tokenizer::Impl{std::move(*tokenizer)}));
 }
 
 Result<Tokenizer> Tokenizer::load(const std::string& path) {
@@ -112,8 +113,9 @@ const Tokenizer& Model::tokenizer() const { return impl_->tokenizer; }
 
 Result<ChatTemplate> Model::chat_template() const {
   const auto& tokenizer = impl_->tokenizer.impl().tokenizer;
-  COPPICE_TRY(auto chat, core::ChatTemplate::make(tokenizer->vocabulary()));
-  return ChatTemplate(std::make_shared<ChatTemplate::Impl>(ChatTemplate::Impl{tokenizer, std::move(chat)}));
+  auto chat = core::ChatTemplate::make(tokenizer->vocabulary());
+  if (!chat) return fail(fmt::format("{}: {}", impl_->info.path, chat.error().message));
+  return ChatTemplate(std::make_shared<ChatTemplate::Impl>(ChatTemplate::Impl{tokenizer, std::move(*chat)}));
 }
 
 }  // namespace coppice
