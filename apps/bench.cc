@@ -305,6 +305,7 @@ Result<Plan> make_plan(const Flags& flags) {
   if (!entries) return tl::unexpected(entries.error());
   if (!flags.json.empty()) {
     if (Status writable = check_output(flags.json); !writable) return tl::unexpected(writable.error());
+    if (Status kept = keep_inputs(flags.json, {flags.prompts}); !kept) return tl::unexpected(kept.error());
   }
   auto prompts = read_prompts(flags.prompts, flags.limit);
   if (!prompts) return tl::unexpected(prompts.error());
@@ -342,6 +343,7 @@ Result<int> run_decode(const Flags& flags) {
   if (!plan) return tl::unexpected(plan.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
+  if (Status kept = keep_inputs(flags.json, {model->info().path}); !kept) return tl::unexpected(kept.error());
   if (auto fits = flags.sampling.resolve(model->info().vocab); !fits) return tl::unexpected(fits.error());
   auto contenders = make_contenders(plan->entries, *model);
   if (!contenders) return tl::unexpected(contenders.error());
@@ -390,7 +392,7 @@ void add_bench(CLI::App& app, const Choose& choose) {
                    "JSON lines with \"prompt\", \"turns\", \"question\" or \"text\"")
       ->required();
   command->add_option("--limit", flags->limit, "prompts, spread over the set; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--instruction", flags->instruction, "text around each prompt, which stands at {}");
   command->add_flag("--chat", flags->chat, "prompts are a user's messages");

@@ -237,13 +237,14 @@ Status Chat::set(const std::string& rest) {
                             name, text));
   }
   Status valid = changed.validate(model_.info().vocab);
-  if (!valid) return fail("/set: " + valid.error().message);
+  if (!valid) return fail("/set " + name_the_option(valid.error()).message.substr(2));
   sampling_ = changed;
   return {};
 }
 
 Status Chat::save(const std::string& path) const {
   if (path.empty()) return fail("/save wants a file name");
+  if (Status kept = keep_inputs(path, {model_.info().path}); !kept) return kept;
   ordered_json messages = ordered_json::array();
   for (const ChatMessage& m : messages_) messages.push_back({{"role", m.role}, {"content", m.content}});
   const ordered_json out = {{"coppice_chat", kFormat}, {"model", model_.info().name}, {"messages", messages}};
@@ -257,7 +258,7 @@ Status Chat::load(const std::string& path) {
   auto session = read_session(path);
   if (!session) return tl::unexpected(session.error());
   messages_ = std::move(session->messages);
-  if (session->model != model_.info().name)
+  if (!session->model.empty() && session->model != model_.info().name)
     note("[this conversation was held with {}, not {}]\n", session->model, model_.info().name);
   for (const ChatMessage& m : messages_) {
     if (m.role != "system") note("{}{}\n", m.role == "user" ? "> " : "", m.content);

@@ -30,10 +30,14 @@ Result<std::string> text_of(const Flags& flags) {
 
 template <class Body>
 Result<int> with_tokens(const Flags& flags, Body body) {
+  if (Status kept = keep_inputs(flags.output, {flags.file.value_or("")}); !kept)
+    return tl::unexpected(kept.error());
   auto text = text_of(flags);
   if (!text) return tl::unexpected(text.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
+  if (Status kept = keep_inputs(flags.output, {model->info().path}); !kept)
+    return tl::unexpected(kept.error());
   const std::vector<Token> tokens = flags.ids.empty() ? model->tokenizer().encode(*text) : flags.ids;
   Status done = body(*model, tokens);
   if (!done) return tl::unexpected(done.error());
@@ -74,7 +78,7 @@ void add_eval(CLI::App& app, const Choose& choose) {
   ppl->add_option("-c,--context", flags->context, "chunk length; its second half is scored")
       ->check(CLI::Range(4, 1 << 20))
       ->capture_default_str();
-  ppl->add_option("--chunks", flags->chunks, "at most this many; 0: all")->check(CLI::NonNegativeNumber);
+  ppl->add_option("--chunks", flags->chunks, "at most this many; 0: all")->check(at_least(0));
   ppl->callback([flags, choose] {
     choose([flags] {
       return with_tokens(*flags, [&](auto& m, auto& t) { return run_perplexity(*flags, m, t); });

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kShownModels = 8;  // of those a name might mean
+constexpr std::size_t kMostText = std::size_t{256} << 20;  // bytes; /dev/zero has no end
+constexpr std::size_t kShownModels = 8;                    // of those a name might mean
 
 struct Close {
   void operator()(std::FILE* file) const {
@@ -67,7 +68,11 @@ Result<std::string> read_text(const std::string& path) {
   if (!file) return fail(fmt::format("cannot read {}: {}", shown, std::strerror(errno)));
   std::string text;
   char part[1 << 16];
-  while (const std::size_t got = std::fread(part, 1, sizeof part, file.get())) text.append(part, got);
+  while (const std::size_t got = std::fread(part, 1, sizeof part, file.get())) {
+    text.append(part, got);
+    if (text.size() > kMostText)
+      return fail(fmt::format("cannot read {}: it is longer than {} MB", shown, kMostText >> 20));
+  }
   if (std::ferror(file.get()) != 0)
     return fail(fmt::format("cannot read {}: {}", shown, std::strerror(errno)));
   return text;
@@ -96,6 +101,15 @@ Status check_output(const std::string& path) {
   const std::string target = fs::exists(path, ignored) ? path : folder.string();
   if (::access(target.c_str(), W_OK) != 0)
     return fail(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  return {};
+}
+
+Status keep_inputs(const std::string& output, const std::vector<std::string>& read) {
+  std::error_code ignored;
+  for (const std::string& input : read) {
+    if (fs::is_regular_file(output, ignored) && fs::equivalent(input, output, ignored))
+      return fail(fmt::format("the output would replace {}, which is read; name another output", input));
+  }
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace coppice::app {
 
@@ -16,6 +17,9 @@ Status write_text(const std::string& path, std::string_view text);
 
 // Before long work: an output that could not be written is said now and not in an hour. Creates nothing.
 Status check_output(const std::string& path);
+
+// An output that would replace what the command reads is refused, and a model where no model is written.
+Status keep_inputs(const std::string& output, const std::vector<std::string>& read);
 
 // The file itself, or the one file of `coppice models` that has this name or a part of it; says which it
 // chose.

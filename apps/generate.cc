@@ -98,9 +98,11 @@ Result<Asked> check(const Generate& flags) {
   return Asked{std::move(*text), std::move(*options)};
 }
 
-void say_how_it_ended(const Generate& flags, const Generation& answer, int context) {
+void say_how_it_ended(const Generate& flags, const Generation& answer, int context, int trained) {
   if (answer.stop == StopReason::context_full)
     note("[stopped: the context of {} tokens is full; -c makes it larger]\n", context);
+  if (static_cast<int>(answer.stats.prompt_tokens) + static_cast<int>(answer.tokens.size()) > trained)
+    note("[longer than the {} tokens the model was trained on: it may be nonsense]\n", trained);
   if (answer.stop == StopReason::cancelled) note("[stopped]\n");
   if (!flags.quiet) note("[{}]\n", summary(answer.stats));
 }
@@ -137,10 +139,13 @@ Result<int> run(const Generate& flags) {
   if (flags.json) {
     clear_progress();
     print_json(*answer, request, *engine, *model);
+    flush_out();
   } else {
     printer.finish();
   }
-  if (!output_lost()) say_how_it_ended(flags, *answer, engine->options().context);
+  if (!output_lost()) {
+    say_how_it_ended(flags, *answer, engine->options().context, model->info().context_length);
+  }
   return answer->stop == StopReason::cancelled ? kInterrupted : kOk;
 }
 

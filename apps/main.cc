@@ -1,5 +1,6 @@
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -74,6 +75,24 @@ int refuse(std::string_view sentence) {
   return kBadInput;
 }
 
+// What CLI11 would let pass for a number: nothing at all (0), and what is beyond 64 bits (the most there is).
+std::string number_problem(const std::string& text) {
+  if (text.empty()) return "the value is empty; a number is wanted";
+  errno = 0;
+  std::strtoull(text.c_str(), nullptr, 0);
+  const bool whole = text.find_first_not_of("+-0123456789") == std::string::npos;
+  return whole && errno == ERANGE ? fmt::format("{} is beyond what 64 bits hold", text) : std::string();
+}
+
+void check_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options({})) {
+    const std::string type = option->get_type_name();
+    if (type.rfind("INT", 0) == 0 || type.rfind("UINT", 0) == 0 || type.rfind("FLOAT", 0) == 0)
+      option->check(number_problem);
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) check_numbers(*command);
+}
+
 int run_safely(const Run& run) {
   try {
     auto code = run();
@@ -88,7 +107,7 @@ int run_safely(const Run& run) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  end_with_the_reader();
+  set_up_signals();
   CLI::App app{"Runs GGUF language models, several tokens per pass, and the text is the same as without."};
   app.name("coppice");
   app.set_version_flag("--version", "coppice " COPPICE_VERSION);
@@ -96,6 +115,7 @@ int main(int argc, char** argv) {
   app.fallthrough(false);
   Run run;
   for (auto add : kCommands) add(app, [&run](Run chosen) { run = std::move(chosen); });
+  check_numbers(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

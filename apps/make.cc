@@ -1,7 +1,6 @@
 // coppice ngram build, slice: drafts for people with no trained one.
 #include <coppice/coppice.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "command.h"
@@ -22,6 +21,9 @@ Result<int> run_ngram(Ngram flags) {
     return tl::unexpected(writable.error());
   auto path = flags.model.resolve();
   if (!path) return tl::unexpected(path.error());
+  std::vector<std::string> read = flags.options.inputs;
+  read.push_back(*path);
+  if (Status kept = keep_inputs(flags.options.output, read); !kept) return tl::unexpected(kept.error());
   auto tokenizer = Tokenizer::load(*path);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
   flags.options.progress = [](std::uint64_t tokens) {
@@ -40,9 +42,8 @@ Result<int> run_slice(SliceOptions options) {
   if (!input) return tl::unexpected(input.error());
   options.input = *input;
   if (Status writable = check_output(options.output); !writable) return tl::unexpected(writable.error());
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.input, options.output, ignored))
-    return fail(fmt::format("the draft would replace the model {}; name another output", options.input));
+  if (Status kept = keep_inputs(options.output, {options.input, options.text}); !kept)
+    return tl::unexpected(kept.error());
   options.progress = [](double fraction) { show_progress("measuring layers", fraction); };
   auto report = slice(options);
   clear_progress();
@@ -83,14 +84,14 @@ void add_slice(CLI::App& app, const Choose& choose) {
   command->add_option("input", options->input, "GGUF file, or the name of one that `coppice models` lists")
       ->required();
   command->add_option("-o,--output", options->output, "the draft")->required();
-  command->add_option("--layers", options->layers, "keep the first n layers")->check(CLI::PositiveNumber);
+  command->add_option("--layers", options->layers, "keep the first n layers")->check(at_least(1));
   command->add_option("--keep", options->keep, "keep these layers")->delimiter(',');
   command->add_option("--drop", options->drop, "drop the n least important layers, measured on --text")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--text", options->text,
                       "text or token file to measure on; for --vocabulary alone an .ngram file will do");
   command->add_option("--vocabulary", options->vocabulary, "head of the n most used tokens of --text")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->callback([options, choose] { choose([options] { return run_slice(*options); }); });
 }
 

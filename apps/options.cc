@@ -87,7 +87,7 @@ void SamplingFlags::add(CLI::App& app) {
   option("--frequency-penalty", sampling.frequency_penalty, "0: off");
   option("--penalty-window", sampling.penalty_window, "last tokens that the penalties see; -1: all");
   app.add_option("--logit-bias", bias, "TOKEN=VALUE, repeatable: added to the logit")->group(group);
-  app.add_option("--ban", sampling.banned, "token ids that are never drawn")->group(group);
+  app.add_option("--ban", sampling.banned, "token ids that are never drawn")->group(group)->delimiter(',');
   app.add_flag("--ignore-eos", sampling.ignore_eos, "never draw an end-of-text token")->group(group);
   app.add_option("--stop", sampling.stop, "the answer ends before this text; repeatable")->group(group);
   app.add_option("--seed", sampling.seed, "the same seed gives the same text")
@@ -189,6 +189,14 @@ Result<EngineOptions> EngineFlags::resolve(const Speculation& speculation) const
     return fail(fmt::format("--cache {}: there is f32, f16 and q8_0", cache));
   }
   return out;
+}
+
+CLI::Validator at_least(int least) {
+  return {[least](std::string& text) {
+            const bool enough = std::strtod(text.c_str(), nullptr) >= least;
+            return enough ? std::string() : fmt::format("{} is too few; at least {} is wanted", text, least);
+          },
+          ""};
 }
 
 std::string summary(const Stats& stats) {

@@ -56,6 +56,9 @@ struct EngineFlags {
   Result<EngineOptions> resolve(const Speculation& speculation) const;
 };
 
+// Refuses whole numbers below `least`.
+CLI::Validator at_least(int least);
+
 // "14.2 tok/s, 31 passes, 3.10 tokens a pass, mean accepted 2.10 (lookup 61%, ngram 74%)"
 std::string summary(const Stats& stats);
 std::string stats_json(const Stats& stats, int indent = -1);

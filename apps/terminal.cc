@@ -116,9 +116,10 @@ void catch_interrupts() {
 bool interrupted() { return interrupts.load() > 0; }
 void forget_interrupt() { interrupts = 0; }
 
-void end_with_the_reader() {
+void set_up_signals() {
 #if !defined(_WIN32)
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);
 #endif
 }
 

@@ -53,7 +53,8 @@ std::string_view undim();
 void catch_interrupts();
 bool interrupted();
 void forget_interrupt();
-// A reader that went away (| head) ends the program quietly, whatever the parent process set up.
-void end_with_the_reader();
+// A reader that went away (| head) ends the program quietly, whatever the parent process set up; a file that
+// may not grow further (ulimit -f) is an error like a full disk.
+void set_up_signals();
 
 }  // namespace coppice::app

@@ -3,6 +3,7 @@ exit code 2, and no file that is half written."""
 
 import json
 import os
+import resource
 import struct
 import unittest
 
@@ -116,7 +117,45 @@ class Files(Case):
                             ["eval", "logits", "-m", self.model, "-p", "it", "-o", path],
                             ["bench", "decode", "-m", self.model, "--prompts", "prompts.jsonl", "--json", path]):
                 self.check(*command, says=says)
-        self.check("slice", "target.gguf", "--layers", 1, "-o", "target.gguf", says="would replace the model")
+
+    def test_outputs_that_would_replace_an_input(self):
+        (self.work / "prompts.jsonl").write_text('{"prompt": "it"}\n')
+        os.link(self.model, self.work / "link.gguf")
+        files = [self.model, self.work / "text.txt", self.work / "prompts.jsonl"]
+        before = [file.read_bytes() for file in files]
+        for command in (["slice", "target.gguf", "--layers", 1, "-o", "target.gguf"], ["slice", "target.gguf", "--layers", 1, "-o", "link.gguf"],
+                        ["slice", "target.gguf", "--drop", 1, "--text", "text.txt", "-o", "text.txt"],
+                        ["ngram", "build", "-m", "target.gguf", "text.txt", "-o", "text.txt"],
+                        ["ngram", "build", "-m", "target.gguf", "text.txt", "-o", "./target.gguf"],
+                        ["eval", "logits", "-m", "target.gguf", "-p", "it", "-o", "target.gguf"],
+                        ["eval", "logits", "-m", "target.gguf", "-f", "text.txt", "-o", "text.txt"],
+                        ["bench", "decode", "-m", "target.gguf", "--prompts", "prompts.jsonl", "--json", "prompts.jsonl"],
+                        ["bench", "decode", "-m", "target.gguf", "--prompts", "prompts.jsonl", "--json", "target.gguf"]):
+            with self.subTest(command):
+                self.check(*command, says="the output would replace .*, which is read; name another output")
+        self.assertEqual([file.read_bytes() for file in files], before)
+
+    def test_files_that_have_no_end(self):
+        os.mkfifo(self.work / "pipe.gguf")
+        for command in (["generate", "-p", "it", "-m", "pipe.gguf"], ["inspect", "pipe.gguf"],
+                        ["generate", "-p", "it", "-m", self.model, "-d", "ngram(pipe.gguf)"]):
+            self.check(*command, says="pipe.gguf: is not a regular file")
+        self.check("generate", "-m", self.model, "-f", "/dev/zero", says="/dev/zero: it is longer than 256 MB")
+        self.check("generate", "-m", self.model, "-p", "it", "--prior", "/dev/zero", says="/dev/zero: is longer than 256 MB")
+
+    def test_a_file_that_may_not_grow(self):
+        for command in (["ngram", "build", "-m", self.model, "text.txt", "-o", "big"], ["slice", "target.gguf", "--layers", 1, "-o", "big"],
+                        ["eval", "logits", "-m", self.model, "-p", "it was the best of times", "-o", "big"]):
+            self.check(*command, says="big: .*File too large", limits=[(resource.RLIMIT_FSIZE, 512)])
+
+    def test_a_vocabulary_that_makes_no_tokenizer_names_the_file(self):
+        whole = self.model.read_bytes()
+        for name, change, says in (("rule.gguf", (b"smollm", b"smillm"), '"smillm"'), ("kind.gguf", (struct.pack("<Q", 4) + b"gpt2", struct.pack("<Q", 4) + b"gptX"), '"gptX"')):
+            self.assertIn(change[0], whole)
+            (self.work / name).write_bytes(whole.replace(*change))
+            self.check("tokenize", "-m", name, "it", says=f"{name}: tokenizer.ggml.* {says}")
+        random_model.write(self.work / "talk.gguf", chat_template="{{ messages }}")
+        self.check("chat", "-m", "talk.gguf", says="talk.gguf: tokenizer.chat_template is of a family")
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
     def test_a_full_disk(self):
@@ -125,7 +164,7 @@ class Files(Case):
                         ["eval", "logits", "-m", self.model, "-p", "it", "-o", "/dev/full"]):
             self.check(*command, says="/dev/full: .*No space left")
         with open("/dev/full", "wb") as full:
-            for command in (["generate", "-m", self.model, "-p", "it", "-q"], ["generate", "-m", self.model, "-p", "it", "--json", "-q"],
+            for command in (["generate", "-m", self.model, "-p", "it", "-q"], ["generate", "-m", self.model, "-p", "it", "--json"],
                             ["tokenize", "-m", self.model, "it"], ["inspect", "target.gguf", "--json"], ["info"], ["models"]):
                 self.check(*command, stdout=full, says="cannot write the output: No space left")
 
@@ -147,6 +186,11 @@ class Options(Case):
                               ("--threads", -1), ("--threads", 5000)):
             self.generate_says(f"\\Acoppice: {option}\\b", option, value)
         self.generate_says("0 to 378", "--ban", 379)
+        self.generate_says("token 379 .* 0 to 378", "--ban", "5,379")
+        for option in ("--temperature", "--top-k", "--seed", "--ban", "--max-tokens", "--nodes", "--price"):
+            self.generate_says(f"\\Acoppice: {option}: the value is empty; a number is wanted", option, "")
+        for beyond in (1 << 64, 10**30):
+            self.generate_says(f"\\Acoppice: --seed: {beyond} is beyond what 64 bits hold", "--seed", beyond)
         self.generate_says('instruction set "mmx" .* scalar', "--isa", "mmx")
         self.generate_says("context of 1 tokens is too small; at least 2", "-c", 1)
 
@@ -183,7 +227,7 @@ class Options(Case):
     def test_slices_that_make_no_sense(self):
         for options, says in ((["--layers", 4], "has 3 layers"), (["--layers", 0], "--layers"), (["--keep", "0,3"], "0 to 2"), (["--keep", "1,1"], "twice"),
                               (["--drop", 1], "need a text"), (["--layers", 1, "--keep", 1], "say one of"), (["--vocabulary", 10], "need a text"),
-                              (["--vocabulary", -1], "--vocabulary")):
+                              (["--vocabulary", -1], "--vocabulary: -1 is too few; at least 1 is wanted"), (["--keep", ""], "--keep: the value is empty")):
             with self.subTest(options):
                 self.check("slice", "target.gguf", "-o", "cut.gguf", *options, says=says)
 

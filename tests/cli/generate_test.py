@@ -3,7 +3,9 @@
 import json
 import math
 import os
+import pathlib
 import re
+import resource
 import signal
 import time
 
@@ -114,6 +116,20 @@ class Sampling(program.Case):
         run = self.run_bytes("generate", "-m", self.model, "-p", "it was", "-c", 16, "--ignore-eos")
         self.assertEqual(run.returncode, 0)
         self.assertIn("[stopped: the context of 16 tokens is full; -c makes it larger]", run.stderr.decode())
+
+    def test_a_text_longer_than_the_model_was_trained_on_is_given_with_a_warning(self):
+        arguments = ("generate", "-m", self.model, "-p", "it was", "-c", 600, "--ignore-eos", "-q", "-n")
+        prompt = len(self.generate(prompt="it was", tokens=1)["prompt_ids"])
+        for tokens, warned in ((512 - prompt, ""), (513 - prompt, "[longer than the 512 tokens the model was trained on: it may be nonsense]\n")):
+            self.assertEqual(self.run_well(*arguments, tokens)[1], warned)
+
+    def test_threads_that_the_system_does_not_give_change_nothing(self):
+        if any(name in pathlib.Path(program.coppice).read_bytes() for name in (b"__asan_init", b"__tsan_init")):
+            self.skipTest("sanitizers reserve more address space than the limit")
+        # Address space for some of 900 stacks of 8 MB; RLIMIT_NPROC does not bind root.
+        alone = self.generate(threads=1)
+        few = self.generate(threads=900, limits=[(resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_STACK, 8 << 20)])
+        self.assertEqual(few["ids"], alone["ids"])
 
     def test_more_threads_than_cores_change_nothing(self):
         many = self.generate(threads=2 * (os.cpu_count() or 1) + 1, tokens=4)

@@ -5,6 +5,7 @@ import argparse
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -61,9 +62,13 @@ class Case(unittest.TestCase):
                                 stderr=subprocess.PIPE, **options)
 
     @classmethod
-    def run_bytes(cls, *arguments, input=b"", env=None, stdout=subprocess.PIPE):
-        return subprocess.run([coppice, *map(str, arguments)], cwd=cls.work, input=input, stdout=stdout,
-                              stderr=subprocess.PIPE, env=env or cls.environment(), timeout=TIMEOUT)
+    def run_bytes(cls, *arguments, input=b"", env=None, stdout=subprocess.PIPE, limits=()):
+        def limit():
+            for kind, value in limits:
+                resource.setrlimit(kind, (value, value))
+
+        return subprocess.run([coppice, *map(str, arguments)], cwd=cls.work, input=input, stdout=stdout, stderr=subprocess.PIPE,
+                              env=env or cls.environment(), timeout=TIMEOUT, preexec_fn=limit if limits else None)
 
     def run_well(self, *arguments, **options):
         """-> (stdout, stderr) as text, of a run that must end with 0."""
