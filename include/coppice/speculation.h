@@ -12,7 +12,7 @@ struct Speculation {
   // "stage(draft.gguf, ngram(code.ngram) | lookup) | lookup", ...
   std::string drafters = "lookup";
   std::string prior;             // a mixer prior file made for this mix; empty: the built-in one
-  int nodes = 8;                 // guesses a pass, at most; 0: plain decoding. [0, 255]
+  int nodes = 5;                 // guesses a pass, at most; 0: plain decoding. [0, 255]
   int depth = 16;                // tokens a guess may reach ahead. [1, 64]
   float price = 0.01f;           // the least chance worth a row. [0, 1]
   std::string policy = "fixed";  // how much to draft: "fixed" always spends the budget above
