@@ -16,6 +16,15 @@
 
 namespace coppice {
 
+// Where the time of Model::load() went, in seconds of wall time. The tokenizer may be made while the weights
+// are packed, so that the parts may add up to more than the whole.
+struct LoadTimes {
+  double open = 0;       // the file mapped, its keys and tensors checked
+  double tokenizer = 0;  // vocabulary and merges
+  double weights = 0;    // scales checked, and the weights packed into the kernels' layout
+  double total = 0;
+};
+
 struct ModelInfo {
   std::string path, name, architecture;
   int vocab = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
@@ -23,6 +32,7 @@ struct ModelInfo {
   std::uint64_t parameters = 0;
   std::size_t file_bytes = 0;
   std::size_t weight_bytes = 0;  // read by one pass
+  LoadTimes load;                // of the load() that made this handle
 };
 
 struct ModelOptions {

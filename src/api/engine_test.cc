@@ -52,6 +52,14 @@ TEST_F(PublicEngine, NumbersThatMakeNoSenseAreRefusedBeforeAnythingIsBuiltFromTh
   EXPECT_NE(refusal(options).find("speculation.nodes = 256"), std::string::npos);
 }
 
+TEST_F(PublicEngine, AModelSaysWhereTheTimeOfItsLoadWent) {
+  const LoadTimes& times = model_->info().load;
+  for (const double part : {times.open, times.tokenizer, times.weights}) {
+    EXPECT_GT(part, 0);
+    EXPECT_LE(part, times.total);
+  }
+}
+
 TEST_F(PublicEngine, AnEventMaySubmitAnotherRequest) {
   EngineOptions options;
   options.context = 64;

@@ -94,17 +94,27 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
     return fail(
         fmt::format("threads = {} is out of range; 0 (all there are) to 1024 are possible", options.threads));
   }
+  LoadTimes times;
+  const double start = core::seconds();
+  const auto since = [](double then) { return core::seconds() - then; };
   auto impl = std::make_shared<Impl>();
   COPPICE_TRY(impl->file, core::gguf::File::open(path));
+  times.open = since(start);
+  const double tokenizer_start = core::seconds();
   COPPICE_TRY(impl->tokenizer, make_tokenizer(*impl->file));
+  times.tokenizer = since(tokenizer_start);
   impl->pool =
       std::make_shared<core::ThreadPool>(options.threads > 0 ? options.threads : core::usable_cores());
+  const double weights_start = core::seconds();
   COPPICE_TRY(impl->model, core::Model::load(impl->file, *impl->pool, options.progress));
+  times.weights = since(weights_start);
   if (impl->model->config().vocab != impl->tokenizer.size()) {
     return fail(fmt::format("{}: the model has {} tokens and its tokenizer {}; they must be equal", path,
                             impl->model->config().vocab, impl->tokenizer.size()));
   }
   impl->info = describe(*impl->file, *impl->model);
+  times.total = since(start);
+  impl->info.load = times;
   return Model(std::move(impl));
 }
 
