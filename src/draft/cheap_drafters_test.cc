@@ -3,29 +3,10 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <new>
 
-#include "draft/allocation_count.h"
+#include "base/allocation_count.h"
 #include "draft/lookup_drafter.h"
 #include "draft/ngram_drafter.h"
-
-namespace coppice::core::testing {
-bool counting = false;
-int allocations = 0;
-}  // namespace coppice::core::testing
-using coppice::core::testing::allocations;
-using coppice::core::testing::counting;
-
-// Every allocation of this test program passes here, so that a test can say there was none.
-// (Not inlined: GCC would see free() meet new and warn.)
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (counting) ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  std::abort();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace coppice::core {
 namespace {
@@ -184,8 +165,7 @@ TEST(CheapDrafters, AllocateNothingAfterBegin) {
     ASSERT_TRUE(drafter->begin(0, prompt, sampled));
     std::vector<float> x(64 * 16);
     Asked here(text, {}, sampled);
-    allocations = 0;
-    counting = true;
+    const testing::AllocationCount count;
     for (std::size_t i = prompt.size(); i < text.size(); ++i) {
       here.query.state.committed = std::span(text).first(i);
       drafter->predict({&here.query, 1});
@@ -193,8 +173,7 @@ TEST(CheapDrafters, AllocateNothingAfterBegin) {
       drafter->bucket(here.query);
       drafter->observe(0, std::span(text).subspan(i, 1));
     }
-    counting = false;
-    EXPECT_EQ(allocations, 0) << drafter->name();
+    EXPECT_EQ(count.so_far(), 0) << drafter->name();
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "draft/allocation_count.h"
+#include "base/allocation_count.h"
 #include "draft/lookup_drafter.h"
 #include "draft/mixture.h"
 #include "draft/ngram_drafter.h"
@@ -281,8 +281,7 @@ TEST(Stage, NothingIsAllocatedBetweenBeginAndEnd) {
   Staged staged(draft, std::make_unique<Grower>(std::move(inner), Grower::Options{1, 64}), sampling);
   ASSERT_TRUE(staged.grower->begin(0, std::span(text).first(40), staged.sampler));
   std::size_t guessed = 0;
-  testing::allocations = 0;
-  testing::counting = true;
+  const testing::AllocationCount count;
   for (std::size_t at = 40; at + 3 < text.size(); at += 3) {
     staged.tree.reset(text[at - 1]);
     GrowJob job{0, std::span(text).first(at), &staged.sampler, {8, 16, 0.0f, 1.0f, 0.0f}, &staged.tree, {}};
@@ -290,8 +289,7 @@ TEST(Stage, NothingIsAllocatedBetweenBeginAndEnd) {
     staged.grower->observe(0, std::span(text).first(at), std::span(text).subspan(at, 3));
     guessed += static_cast<std::size_t>(staged.tree.size()) - 1;
   }
-  testing::counting = false;
-  EXPECT_EQ(testing::allocations, 0);
+  EXPECT_EQ(count.so_far(), 0);
   EXPECT_GT(guessed, 100u);
 }
 

@@ -1,32 +1,10 @@
 // The decode cycle does not allocate: counted by replacing operator new in this test binary.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "base/allocation_count.h"
 #include "draft/lookup_drafter.h"
 #include "engine/engine.h"
 #include "model/random_model.h"
-
-namespace {
-std::atomic<bool> counting{false};
-std::atomic<int> allocations{0};
-
-void* allocate(std::size_t bytes) {
-  if (counting.load()) allocations.fetch_add(1);
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t bytes) { return allocate(bytes); }
-void* operator new[](std::size_t bytes) { return allocate(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace coppice::core {
 namespace {
@@ -66,13 +44,13 @@ TEST(Allocation, NoCycleBetweenTheFirstAndTheLastAllocates) {
     };
     ASSERT_TRUE(engine->submit(std::move(request)));
     while (tokens == 0) engine->step();
-    allocations = 0;
+    int allocations = 0;
     while (tokens < 150) {
-      counting = true;
+      const testing::AllocationCount count;
       engine->step();
-      counting = false;
+      allocations += count.so_far();
     }
-    EXPECT_EQ(allocations.load(), 0) << "temperature " << temperature;
+    EXPECT_EQ(allocations, 0) << "temperature " << temperature;
     EXPECT_LT(tokens, 200u);
   }
 }
