@@ -24,17 +24,22 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   void will_need() const;  // a hint: read ahead
+  // The memory of the pages that `part` touches goes back to the system; who reads them again, reads the
+  // file.
+  void release(std::span<const std::byte> part) const;
 
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
 
-// Zeroed memory aligned to 64 bytes (2 MiB and huge pages where it is large). Not copyable.
+// Zeroed memory aligned to 64 bytes (2 MiB and huge pages where it is large), or a part of memory that
+// somebody else keeps. Not copyable.
 class Buffer {
  public:
   Buffer() = default;
-  static Result<Buffer> make(std::size_t bytes);  // fails with the size when memory cannot be had
+  static Result<Buffer> make(std::size_t bytes);     // fails with the size when memory cannot be had
+  static Buffer part_of(std::span<std::byte> kept);  // kept must outlive it; nothing is freed
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -46,6 +51,7 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  bool own_ = true;
 };
 
 // Writes through a temporary file beside `path`, then renames: nobody ever sees a half-written file. `write`

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/os.h"
 
 namespace coppice::core {
@@ -164,6 +165,15 @@ void MappedFile::will_need() const {
   if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
 }
 
+void MappedFile::release(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  COPPICE_CHECK(part.data() >= data_ && part.data() + part.size() <= data_ + size_);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<std::size_t>(part.data() - data_) / page * page;
+  const auto end = round_up(static_cast<std::size_t>(part.data() - data_) + part.size(), page);
+  ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
 Result<Buffer> Buffer::make(std::size_t bytes) {
   Buffer result;
   if (bytes == 0) return result;
@@ -183,17 +193,26 @@ Result<Buffer> Buffer::make(std::size_t bytes) {
   return result;
 }
 
+Buffer Buffer::part_of(std::span<std::byte> kept) {
+  Buffer result;
+  result.data_ = kept.data();
+  result.size_ = kept.size();
+  result.own_ = false;
+  return result;
+}
+
 Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), own_(other.own_) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(own_, other.own_);
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (data_ == nullptr) return;
+  if (data_ == nullptr || !own_) return;
   if (size_ < kHugePage) {
     std::free(data_);
   } else {

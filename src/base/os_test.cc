@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -52,6 +53,38 @@ TEST_F(OsTest, WhatIsWrittenIsReadBackAndMapped) {
   mapped->will_need();
   ASSERT_EQ(mapped->bytes().size(), text.size());
   EXPECT_EQ(std::memcmp(mapped->bytes().data(), text.data(), text.size()), 0);
+}
+
+// Kilobytes of the mapped file `path` that are in this process' memory.
+std::size_t resident_kilobytes(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  std::size_t sum = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ')) inside = line.find(path) != std::string::npos;
+    if (inside && line.rfind("Rss:", 0) == 0) sum += std::stoul(line.substr(4));
+  }
+  return sum;
+}
+
+TEST_F(OsTest, ReleasedPagesLeaveMemoryAndAreReadAgainFromTheFile) {
+  ASSERT_TRUE(write("big", std::string(4 << 20, 'x')));
+  const auto mapped = MappedFile::open(path("big"));
+  ASSERT_TRUE(mapped);
+  const std::span<const std::byte> bytes = mapped->bytes();
+  const auto sum = [&] {
+    std::size_t total = 0;
+    for (const std::byte byte : bytes) total += std::to_integer<std::size_t>(byte);
+    return total;
+  };
+  const std::size_t before = sum();
+  EXPECT_EQ(resident_kilobytes(path("big")), 4096u);
+  mapped->release(bytes.subspan(1, 5000));                 // the pages 0 and 1
+  EXPECT_LE(resident_kilobytes(path("big")), 4096u - 8u);  // less where the system maps many pages as one
+  mapped->release(bytes);
+  EXPECT_EQ(resident_kilobytes(path("big")), 0u);
+  mapped->release({});
+  EXPECT_EQ(sum(), before);
 }
 
 TEST_F(OsTest, AFailedWriteLeavesTheOldFileAndNoTemporary) {
@@ -113,6 +146,20 @@ TEST(Buffer, IsZeroedAlignedAndKeepsItsAddressWhenMoved) {
     EXPECT_EQ(moved.size(), bytes);
     EXPECT_EQ(made->data(), nullptr);
   }
+}
+
+TEST(Buffer, APartIsTheKeepersMemoryAndFreesNothing) {
+  Buffer keeper = *Buffer::make(256);
+  {
+    Buffer part = Buffer::part_of(std::span(keeper.data(), 256).subspan(64, 128));
+    EXPECT_EQ(part.data(), keeper.data() + 64);
+    EXPECT_EQ(part.size(), 128u);
+    Buffer moved = std::move(part);
+    moved.data()[0] = std::byte{7};
+    Buffer own = *Buffer::make(64);
+    std::swap(own, moved);
+  }
+  EXPECT_EQ(keeper.data()[64], std::byte{7});
 }
 
 TEST(Buffer, MoreThanTheMachineHasIsRefusedWithTheSize) {

@@ -196,6 +196,11 @@ std::size_t File::bytes() const { return state_->bytes.size(); }
 std::span<const Key> File::keys() const { return state_->keys; }
 std::span<const Tensor> File::tensors() const { return state_->tensors; }
 
+void File::release(std::span<const std::byte> part) const {
+  if (!state_->mapping.bytes().empty()) state_->mapping.release(part);
+}
+void File::release() const { release(state_->bytes); }
+
 const Value* File::find(std::string_view key) const {
   const Key* found = find_by_name(state_->keys, state_->keys_by_name, key);
   return found == nullptr ? nullptr : &found->value;

@@ -77,6 +77,11 @@ class File {
   std::span<const Key> keys() const;
   std::span<const Tensor> tensors() const;
 
+  // The memory of what was read of `part` (of the file's bytes) goes back to the system, until it is read
+  // again. Nothing happens where the bytes are not the File's own.
+  void release(std::span<const std::byte> part) const;
+  void release() const;  // of the whole file
+
   const Value* find(std::string_view key) const;
   const Tensor* tensor(std::string_view name) const;
 

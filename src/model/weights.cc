@@ -1,19 +1,16 @@
 // Loading in three steps: name every tensor and check it against the shape the config promises; ask whether
-// the whole fits into memory, before a byte of a tensor is read; then check scales and pack, all threads on
-// every matrix.
+// the whole fits into memory, before a byte of a tensor is read; then check scales and pack (packing.h).
 #include "model/weights.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <set>
 #include <string_view>
 
 #include "base/check.h"
+#include "model/packing.h"
 #include "quant/formats.h"
 
 namespace coppice::core {
@@ -29,14 +26,9 @@ class Loader {
 
   Status plan(ModelWeights& weights);
   Status admit() const;
-  Status pack(ThreadPool& pool, const std::function<void(double)>& progress);
+  std::span<const PackJob> jobs() const { return jobs_; }
 
  private:
-  struct Job {
-    const gguf::Tensor* tensor;
-    WeightMatrix* matrix;
-  };
-
   Result<const gguf::Tensor*> find(const std::string& name, std::int64_t inputs, std::int64_t outputs);
   Status matrix(const std::string& name, int inputs, int outputs, bool bias, WeightMatrix& out);
   Status values(const std::string& name, std::int64_t inputs, std::int64_t outputs, WeightVector& out);
@@ -51,7 +43,7 @@ class Loader {
   const gguf::File& file_;
   const Architecture& row_;
   const ModelConfig& config_;
-  std::vector<Job> jobs_;
+  std::vector<PackJob> jobs_;
   std::set<std::string, std::less<>> used_;
   std::size_t vector_bytes_ = 0;
 };
@@ -84,7 +76,7 @@ Status Loader::matrix(const std::string& name, int inputs, int outputs, bool bia
   out.packed.kind = tensor->format->packed;
   out.packed.outputs = outputs;
   out.packed.inputs = inputs;
-  jobs_.push_back({tensor, &out});
+  jobs_.push_back({tensor, &out.packed});
   if (bias) return values(name + ".bias", outputs, kVector, out.bias);
   return {};
 }
@@ -197,46 +189,10 @@ Status Loader::plan(ModelWeights& weights) {
 
 Status Loader::admit() const {
   std::size_t bytes = vector_bytes_;
-  for (const Job& job : jobs_) bytes += job.matrix->packed.bytes();
+  for (const PackJob& job : jobs_) bytes += job.matrix->bytes();
   if (bytes > memory_total())
     return fail(fmt::format("{}: the weights need {} bytes of memory, but this machine has {}", file_.path(),
                             bytes, memory_total()));
-  return {};
-}
-
-Status Loader::pack(ThreadPool& pool, const std::function<void(double)>& progress) {
-  std::size_t total = 0, done = 0;
-  for (const Job& job : jobs_) {
-    COPPICE_TRY(job.matrix->packed.data, Buffer::make(job.matrix->packed.bytes()));
-    total += job.tensor->bytes;
-  }
-  for (const Job& job : jobs_) {
-    const Format& format = *job.tensor->format;
-    PackedMatrix& matrix = job.matrix->packed;
-    const std::size_t row = row_bytes(format, matrix.inputs);
-    constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-    std::atomic<std::int64_t> bad{kNone};  // the first row with a scale that is not finite
-    pool.run([&](int thread) {
-      const Span1 groups = share(matrix.groups(), thread, pool.size());
-      const int end = std::min(groups.end * kGroupOutputs, matrix.outputs);
-      for (int output = groups.begin * kGroupOutputs; output < end; ++output) {
-        if (format.find_nonfinite(job.tensor->data + row * output, matrix.inputs) < 0) continue;
-        std::int64_t before = bad.load();
-        while (output < before && !bad.compare_exchange_weak(before, output)) {
-        }
-        return;
-      }
-      pack_groups(format, job.tensor->data, matrix, groups.begin, groups.end);
-    });
-    if (bad.load() != kNone) {
-      const std::int64_t at = format.find_nonfinite(job.tensor->data + row * bad.load(), matrix.inputs);
-      return refuse(
-          job.tensor->name,
-          fmt::format("has a value or scale that is not finite in row {} at value {}", bad.load(), at));
-    }
-    done += job.tensor->bytes;
-    if (progress) progress(static_cast<double>(done) / static_cast<double>(total));
-  }
   return {};
 }
 
@@ -259,7 +215,7 @@ Result<ModelWeights> ModelWeights::load(const gguf::File& file, const Architectu
   Loader loader(file, row, config);
   COPPICE_TRY_STATUS(loader.plan(weights));
   COPPICE_TRY_STATUS(loader.admit());
-  COPPICE_TRY_STATUS(loader.pack(pool, progress));
+  COPPICE_TRY(weights.packed, pack_weights(file, loader.jobs(), pool, progress));
   return weights;
 }
 

@@ -47,6 +47,7 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
+  Buffer packed;           // what every matrix's packed bytes lie in
   WeightMatrix embedding;  // [vocab] rows of hidden
   WeightVector positions;  // [context_length, hidden], learned positions only
   std::vector<LayerWeights> layers;
