@@ -1,6 +1,8 @@
-// Memory: committed blocks lie [layer][block], scratch blocks [sequence][layer][slot / 16]. A block that two
-// sequences share is whole in both, and nobody writes it: rewinding into one makes it partial, and reserve()
-// (or rewind(), when a block is free) copies it before the next position goes there.
+// Memory: committed blocks lie [block][layer], so that even with huge pages a cache costs the memory of what
+// is in it: one page holds every layer of the first positions, where [layer][block] would touch a page a
+// layer. Scratch blocks lie [sequence][layer][slot / 16]. A block that two sequences share is whole in both,
+// and nobody writes it: rewinding into one makes it partial, and reserve() (or rewind(), when a block is
+// free) copies it before the next position goes there.
 #include "model/kv_cache.h"
 
 #include <fmt/format.h>
@@ -257,7 +259,7 @@ Status KvCache::load(int sequence, std::span<const std::byte> bytes) {
 
 std::byte* KvCache::block_at(int layer, std::int32_t block) const {
   const std::size_t index =
-      static_cast<std::size_t>(layer) * references_.size() + static_cast<std::size_t>(block);
+      static_cast<std::size_t>(block) * static_cast<std::size_t>(layers_) + static_cast<std::size_t>(layer);
   return const_cast<std::byte*>(blocks_.data()) + index * layout_.block_bytes();
 }
 
@@ -282,7 +284,9 @@ const std::byte* KvCache::layer_scratch(int sequence, int layer) const {
          index * static_cast<std::size_t>(options_.slots / kBlockPositions) * scratch_stride();
 }
 
-std::size_t KvCache::block_stride() const { return layout_.block_bytes(); }
+std::size_t KvCache::block_stride() const {
+  return layout_.block_bytes() * static_cast<std::size_t>(layers_);
+}
 std::size_t KvCache::scratch_stride() const { return layout_.block_bytes(); }
 
 bool KvCache::has_room(int sequence, int length) const {

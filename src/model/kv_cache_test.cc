@@ -88,6 +88,15 @@ TEST(KvCache, EverySequenceCanHaveItsShareOfThePositions) {
   for (int i = 0; i < 3; ++i) expect_ok(cache.reserve(*cache.open(), 17));
 }
 
+TEST(KvCache, AllLayersOfTheFirstPositionsLieTogetherSoThatAShortTextTouchesFewPages) {
+  KvCache cache = make_cache(1, 10000);
+  const int sequence = *cache.open();
+  fill(cache, sequence, 20, 1);  // two blocks of 16 positions in each layer
+  const std::byte* first = cache.committed_block(sequence, 0, 0);
+  const std::byte* last = cache.committed_block(sequence, kLayers - 1, 19);
+  EXPECT_LT(last - first, static_cast<std::ptrdiff_t>(2 * kLayers * layout().block_bytes()));
+}
+
 TEST(KvCache, KeepMovesSlotsInTheOrderOfThePath) {
   KvCache cache = make_cache(1, 64), expected = make_cache(1, 64);
   const int sequence = *cache.open(), other = *expected.open();
