@@ -83,7 +83,7 @@ void bench_matmuls(const Kernels& k, PackedKind kind, bool large, int threads) {
   ThreadPool pool(threads);
   fmt::print("kind {}, {:.1f} MB\n", static_cast<int>(kind), static_cast<double>(bytes) / 1e6);
   double one = 0;
-  for (const int n : {1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64}) {
+  for (const int n : {1, 2, 3, 4, 6, 7, 8, 12, 16, 32, 64}) {
     const double time = best_of(large ? 4 : 8, [&] {
       pool.run([&](int thread) {
         for (const PackedMatrix& m : matrices) {
@@ -92,8 +92,8 @@ void bench_matmuls(const Kernels& k, PackedKind kind, bool large, int threads) {
           task.x = rows.x.data();
           task.q = {rows.codes.data(), rows.scales.data(), rows.scales.data(), rows.sums.data(), m.inputs};
           task.y = rows.y.data(), task.y_stride = stride, task.rows = n;
-          const Span1 part = share(m.groups() / 2, thread, threads);
-          k.matmul(task, part.begin * 2, thread == threads - 1 ? m.groups() : part.end * 2);
+          const Span1 part = share(m.groups(), thread, threads);
+          k.matmul(task, part.begin, part.end);
           pool.barrier();
         }
       });

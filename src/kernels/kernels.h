@@ -32,9 +32,13 @@ struct MatmulTask {
   const PackedMatrix* weights = nullptr;
   const float* x = nullptr;  // [rows, inputs]: float kinds
   QuantizedRows q;           // quantised kinds
-  float* y = nullptr;        // [rows, y_stride], y_stride >= groups * 16 (padding outputs are written)
+  float* y = nullptr;        // [rows, y_stride], y_stride >= groups * 32 (padding outputs are written)
   std::size_t y_stride = 0;
   int rows = 0;
+  // What this thread reads from memory after its groups, fetched into the cache towards their end. May be
+  // empty.
+  const std::byte* next = nullptr;
+  std::size_t next_bytes = 0;
 };
 
 // Counter-based noise (numerics 2, 3): Philox4x32-10.
@@ -47,7 +51,7 @@ struct NoiseKey {
 struct Kernels {
   std::string_view name;  // "scalar", "avx2", "avx512vnni"
 
-  // Output groups [group_begin, group_end) of 16.
+  // Output groups [group_begin, group_end) of 32.
   void (*matmul)(const MatmulTask& task, int group_begin, int group_end);
 
   // One row: writes inputs codes and inputs / 32 scales and sums. Returns false if a value is not finite.

@@ -10,36 +10,13 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 
+#include "kernels/matmul_tile.h"
+
 namespace coppice::core {
 namespace {
 
 constexpr int kTileRows = 4;
 constexpr std::size_t kAhead = 16 * 1024;  // bytes
-
-struct Tile {
-  const std::byte* group;  // of 16 outputs
-  int blocks;
-  const std::int8_t* codes;  // [rows, blocks * 32]
-  const float* scales;       // [rows, blocks]
-  const float* scaled_sums;  // [rows, blocks]
-  const std::int32_t* sums;  // [rows, blocks]
-  float* y;
-  std::size_t y_stride;
-
-  void skip(std::size_t rows) {
-    const std::size_t n = rows * static_cast<std::size_t>(blocks);
-    codes += n * kBlockInputs;
-    scales += n;
-    scaled_sums += n;
-    sums += n;
-    y += rows * y_stride;
-  }
-};
-
-template <PackedKind kind>
-constexpr std::size_t kCodesBytes = kind == PackedKind::q8 ? 512 : 256;
-template <PackedKind kind>
-constexpr std::size_t kUnit = kCodesBytes<kind> + (kind == PackedKind::q4_offset ? 64 : 32);
 
 __m256i load_256(const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
 
@@ -83,24 +60,24 @@ void sums_q8(const std::byte* w, const std::int8_t* x, std::size_t x_stride, __m
   }
 }
 
-template <PackedKind kind, int rows, bool ahead>
-void tile_product(const Tile& t, int half) {
-  const auto blocks = static_cast<std::size_t>(t.blocks);
+// Outputs 8 * part .. 8 * part + 7 of the group.
+template <PackedKind kind, int rows>
+void tile_product(const Tile& t, int part, Fetch& ahead) {
+  const std::size_t blocks = t.blocks;
   __m256 acc[rows];
   for (auto& a : acc) a = _mm256_setzero_ps();
-  const std::byte* w = t.group;
-  for (std::size_t b = 0; b < blocks; ++b, w += kUnit<kind>) {
-    if constexpr (ahead)
-      for (std::size_t line = 0; line < kUnit<kind>; line += 64)
-        _mm_prefetch(reinterpret_cast<const char*>(w + kAhead + line), _MM_HINT_T1);
+  const std::byte* w = t.group + static_cast<std::size_t>(part / 2) * kHalf<kind> + 32 * (part % 2);
+  const std::byte* scales = t.group + kScales<kind> + 16 * part;
+  Fetch fetch = ahead;
+  for (std::size_t b = 0; b < blocks; ++b, w += kUnit<kind>, scales += kUnit<kind>) {
+    fetch.step();
     __m256i sum[rows];
     const std::int8_t* x = t.codes + b * kBlockInputs;
     if constexpr (kind == PackedKind::q8) {
-      sums_q8<rows>(w + 32 * half, x, blocks * kBlockInputs, sum);
+      sums_q8<rows>(w, x, blocks * kBlockInputs, sum);
     } else {
-      sums_q4<rows>(w + 32 * half, x, blocks * kBlockInputs, sum);
+      sums_q4<rows>(w, x, blocks * kBlockInputs, sum);
     }
-    const std::byte* scales = w + kCodesBytes<kind> + 16 * half;
     const __m256 d = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)));
     for (int r = 0; r < rows; ++r) {
       const std::size_t at = static_cast<std::size_t>(r) * blocks + b;
@@ -109,38 +86,33 @@ void tile_product(const Tile& t, int half) {
       const __m256 p = _mm256_mul_ps(d, _mm256_set1_ps(t.scales[at]));
       acc[r] = _mm256_fmadd_ps(p, _mm256_cvtepi32_ps(sum[r]), acc[r]);
       if constexpr (kind == PackedKind::q4_offset) {
-        const __m256 m = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + 32)));
+        const __m256 m = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + 64)));
         acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(t.scaled_sums[at]), acc[r]);
       }
     }
   }
+  ahead = fetch;
   for (int r = 0; r < rows; ++r)
-    _mm256_storeu_ps(t.y + static_cast<std::size_t>(r) * t.y_stride + 8 * half, acc[r]);
+    _mm256_storeu_ps(t.y + static_cast<std::size_t>(r) * t.y_stride + 8 * part, acc[r]);
 }
 
 template <PackedKind kind, int rows>
-void tile_halves(const Tile& t, bool first) {
-  first ? tile_product<kind, rows, true>(t, 0) : tile_product<kind, rows, false>(t, 0);
-  tile_product<kind, rows, false>(t, 1);
+void tile_parts(const Tile& t, Fetch& fetch) {
+  for (int part = 0; part < 4; ++part) tile_product<kind, rows>(t, part, fetch);
 }
 
 template <PackedKind kind>
 void product(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
+  const int tiles = (task.rows + kTileRows - 1) / kTileRows;  // as even as can be
+  Fetch fetch = fetch_of<kind>(task, w, group_begin, group_end, 4 * tiles, kAhead);
   for (int g = group_begin; g < group_end; ++g) {
-    Tile t = {w.data + static_cast<std::size_t>(g) * w.group_bytes,
-              w.inputs / kBlockInputs,
-              task.q.codes,
-              task.q.scales,
-              task.q.scaled_sums,
-              task.q.sums,
-              task.y + g * kGroupOutputs,
-              task.y_stride};
-    for (int row = 0; row < task.rows;) {
-      const int rows = task.rows - row < kTileRows ? task.rows - row : kTileRows;
-      if (rows == 1) tile_halves<kind, 1>(t, row == 0);
-      if (rows == 2) tile_halves<kind, 2>(t, row == 0);
-      if (rows == 3) tile_halves<kind, 3>(t, row == 0);
-      if (rows == 4) tile_halves<kind, 4>(t, row == 0);
+    Tile t = first_tile(task, w, g);
+    for (int tile = 0, row = 0; tile < tiles; ++tile) {
+      const int rows = (task.rows - row + tiles - tile - 1) / (tiles - tile);
+      if (rows == 1) tile_parts<kind, 1>(t, fetch);
+      if (rows == 2) tile_parts<kind, 2>(t, fetch);
+      if (rows == 3) tile_parts<kind, 3>(t, fetch);
+      if (rows == 4) tile_parts<kind, 4>(t, fetch);
       t.skip(static_cast<std::size_t>(rows));
       row += rows;
     }

@@ -29,11 +29,14 @@ float float_weight(PackedKind kind, const std::byte* group, int input, int lane)
 
 // w - z of 32 inputs of `lane`.
 void block_weights(PackedKind kind, const std::byte* block, int lane, int* weights) {
+  const std::byte* codes =
+      block + (lane / kHalfOutputs) * static_cast<int>(kind == PackedKind::q8 ? kQ8Half : kQ4Half) +
+      4 * (lane % kHalfOutputs);
   for (int i = 0; i < kBlockInputs; ++i) {
     if (kind == PackedKind::q8) {
-      weights[i] = static_cast<int>(block[64 * (i / 4) + 4 * lane + i % 4]) - 128;
+      weights[i] = static_cast<int>(codes[64 * (i / 4) + i % 4]) - 128;
     } else {
-      const int byte = static_cast<int>(block[64 * (i % 16 / 4) + 4 * lane + i % 4]);
+      const int byte = static_cast<int>(codes[64 * (i % 16 / 4) + i % 4]);
       weights[i] = (i < 16 ? byte & 15 : byte >> 4) - (kind == PackedKind::q4 ? 8 : 0);
     }
   }
@@ -41,17 +44,17 @@ void block_weights(PackedKind kind, const std::byte* block, int lane, int* weigh
 
 void quantised_lane(const MatmulTask& task, const WeightsView& w, const std::byte* group, int lane,
                     float* y) {
-  const std::size_t codes_bytes = w.kind == PackedKind::q8 ? 512 : 256;
+  const std::size_t scales = w.kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
   const bool offset = w.kind == PackedKind::q4_offset;
-  const std::size_t unit = codes_bytes + (offset ? 64 : 32);
+  const std::size_t unit = scales + (offset ? 128 : 64);
   const int blocks = w.inputs / kBlockInputs;
   for (int row = 0; row < task.rows; ++row) y[static_cast<std::size_t>(row) * task.y_stride] = 0.0f;
   for (int b = 0; b < blocks; ++b) {
     const std::byte* block = group + static_cast<std::size_t>(b) * unit;
     int weights[kBlockInputs];
     block_weights(w.kind, block, lane, weights);
-    const float d = half_at(block + codes_bytes, lane);
-    const float m = offset ? half_at(block + codes_bytes + 32, lane) : 0.0f;
+    const float d = half_at(block + scales, lane);
+    const float m = offset ? half_at(block + kQ4Offsets, lane) : 0.0f;
     for (int row = 0; row < task.rows; ++row) {
       const std::size_t at = static_cast<std::size_t>(row) * static_cast<std::size_t>(blocks) + b;
       const std::int8_t* codes = task.q.codes + at * kBlockInputs;

@@ -3,7 +3,7 @@
 //   (add,) norm, quantise | q, k, v | RoPE, store K and V | attention, quantise | output
 //   add, norm, quantise | gate, up | activation, quantise | down | (the next layer adds it)
 //
-// Matmuls are split by groups of 16 outputs, attention by (row, KV head), the rest by rows or by stretches of
+// Matmuls are split by groups of 32 outputs, attention by (row, KV head), the rest by rows or by stretches of
 // 32 values. No split changes a bit: each value is computed by one thread in one fixed order (numerics 7-11).
 // In the last layer only rows whose output somebody wants go on once K and V are stored.
 #include <algorithm>

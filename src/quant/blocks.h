@@ -23,6 +23,11 @@ void store(std::byte* at, T value) {
 
 inline constexpr int kBlockValues = 32;  // of Q4_0, Q4_1 and Q8_0
 
+// Where the codes of output `lane` of a group begin in a block of the packed layout (packed.h).
+inline std::byte* lane_codes(std::byte* block, int lane, std::size_t half_bytes) {
+  return block + static_cast<std::size_t>(lane / 16) * half_bytes + 4 * static_cast<std::size_t>(lane % 16);
+}
+
 inline bool finite_half(std::uint16_t half) { return (half & 0x7c00) != 0x7c00; }
 
 // A quantiser's code: the integer part of `value`, kept in [0, 15]; 0 for NaN, whose conversion is undefined.

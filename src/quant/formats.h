@@ -24,7 +24,7 @@ struct Format {
   void (*unpack)(const std::byte* blocks, float* values, std::int64_t count);
   // The format's reference quantiser (as the gguf package's quantize).
   void (*quantize)(const float* values, std::byte* blocks, std::int64_t count);
-  // One row of 16 lanes: writes lane `lane` of a group of the packed layout from one tensor row of `inputs`.
+  // Writes output `lane` (0..31) of a group of the packed layout from one tensor row of `inputs`.
   void (*pack_lane)(const std::byte* row, int inputs, int lane, std::byte* group);
   // The first scale that is not finite in [blocks, count values), as a value index; -1 if none.
   std::int64_t (*find_nonfinite)(const std::byte* blocks, std::int64_t count);

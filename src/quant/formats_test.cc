@@ -69,7 +69,7 @@ TEST_P(FormatsTest, PackingIsLossless) {
 }
 
 TEST_P(FormatsTest, PackingGroupByGroupGivesTheSameBytes) {
-  const int inputs = 64, outputs = 50;
+  const int inputs = 64, outputs = 100;
   const std::vector<std::byte> blocks = random_blocks(format(), inputs * outputs, 8);
   const auto whole = pack(format(), blocks.data(), outputs, inputs);
   auto parts = pack(format(), blocks.data(), outputs, inputs);
@@ -138,27 +138,27 @@ TEST(Formats, AreFoundByTypeAndByNameInAnyCase) {
 }
 
 TEST(Formats, ThePackedLayoutIsTheOneInTheHeader) {
-  // 17 outputs, so that output 16 is lane 0 of the second group; one block of 32 inputs.
+  // 33 outputs, so that output 16 is lane 0 of the second half and output 32 begins a group; one block.
   const Format& format = *find_format("Q8_0");
-  std::vector<std::byte> tensor(row_bytes(format, 32) * 17);
-  for (std::size_t row = 0; row < 17; ++row) {
+  std::vector<std::byte> tensor(row_bytes(format, 32) * 33);
+  for (std::size_t row = 0; row < 33; ++row) {
     std::byte* at = tensor.data() + row * 34;
     at[1] = static_cast<std::byte>(row);  // d
     for (std::size_t i = 0; i < 32; ++i) at[2 + i] = static_cast<std::byte>(row * 7 + i);
   }
-  const auto matrix = pack(format, tensor.data(), 17, 32);
+  const auto matrix = pack(format, tensor.data(), 33, 32);
   ASSERT_EQ(matrix->groups(), 2);
-  ASSERT_EQ(matrix->group_bytes(), 544u);
-  for (std::size_t row = 0; row < 17; ++row) {
-    const std::byte* group = matrix->group(static_cast<int>(row / 16));
-    const std::size_t lane = row % 16;
-    EXPECT_EQ(std::to_integer<std::size_t>(group[512 + 2 * lane + 1]), row);
+  ASSERT_EQ(matrix->group_bytes(), 1088u);
+  for (std::size_t row = 0; row < 33; ++row) {
+    const std::byte* group = matrix->group(static_cast<int>(row / 32));
+    const std::size_t output = row % 32, half = output / 16, lane = output % 16;
+    EXPECT_EQ(std::to_integer<std::size_t>(group[1024 + 2 * output + 1]), row);
     for (std::size_t i = 0; i < 32; ++i)
-      EXPECT_EQ(std::to_integer<std::uint8_t>(group[64 * (i / 4) + 4 * lane + i % 4]),
+      EXPECT_EQ(std::to_integer<std::uint8_t>(group[512 * half + 64 * (i / 4) + 4 * lane + i % 4]),
                 static_cast<std::uint8_t>(row * 7 + i + 128));
   }
-  for (std::size_t lane = 1; lane < 16; ++lane)
-    EXPECT_EQ(matrix->group(1)[512 + 2 * lane + 1], std::byte{0}) << "outputs beyond the last are zero";
+  for (std::size_t output = 1; output < 32; ++output)
+    EXPECT_EQ(matrix->group(1)[1024 + 2 * output + 1], std::byte{0}) << "outputs beyond the last are zero";
 }
 
 TEST(Formats, NibblesLieInTheHeadersPlaces) {
@@ -167,12 +167,12 @@ TEST(Formats, NibblesLieInTheHeadersPlaces) {
   for (std::size_t i = 0; i < 16; ++i) row[4 + i] = static_cast<std::byte>(i | (15 - i) << 4);
   row[0] = std::byte{0x11}, row[2] = std::byte{0x22};
   const auto matrix = pack(format, row.data(), 1, 32);
-  ASSERT_EQ(matrix->group_bytes(), 320u);
+  ASSERT_EQ(matrix->group_bytes(), 640u);
   for (std::size_t j = 0; j < 4; ++j)
     for (std::size_t t = 0; t < 4; ++t)
       EXPECT_EQ(matrix->group(0)[64 * j + t], row[4 + 4 * j + t]);  // lane 0
-  EXPECT_EQ(matrix->group(0)[256], std::byte{0x11});
-  EXPECT_EQ(matrix->group(0)[288], std::byte{0x22});
+  EXPECT_EQ(matrix->group(0)[512], std::byte{0x11});
+  EXPECT_EQ(matrix->group(0)[576], std::byte{0x22});
 }
 
 TEST(Formats, RowsThatAreNotWholeBlocksAreRefused) {

@@ -7,11 +7,17 @@
 namespace coppice::core {
 namespace {
 
+// Where the codes of output `lane` of a group begin in its block.
+const std::byte* codes_of(const std::byte* block, int lane, std::size_t half_bytes) {
+  return block + static_cast<std::size_t>(lane / kHalfOutputs) * half_bytes + 4 * (lane % kHalfOutputs);
+}
+
 // One block's 32 values of one lane. The order of operations is that of the formats' own unpack.
 void unpack_q4(const std::byte* block, int lane, float* out) {
   const float d = f16_to_f32(load<std::uint16_t>(block + kQ4Scales + 2 * lane));
+  const std::byte* codes = codes_of(block, lane, kQ4Half);
   for (int i = 0; i < 16; ++i) {
-    const int byte = std::to_integer<int>(block[64 * (i / 4) + 4 * lane + i % 4]);
+    const int byte = std::to_integer<int>(codes[64 * (i / 4) + i % 4]);
     out[i] = d * static_cast<float>((byte & 15) - 8);
     out[16 + i] = d * static_cast<float>((byte >> 4) - 8);
   }
@@ -20,8 +26,9 @@ void unpack_q4(const std::byte* block, int lane, float* out) {
 void unpack_q4_offset(const std::byte* block, int lane, float* out) {
   const float d = f16_to_f32(load<std::uint16_t>(block + kQ4Scales + 2 * lane));
   const float m = f16_to_f32(load<std::uint16_t>(block + kQ4Offsets + 2 * lane));
+  const std::byte* codes = codes_of(block, lane, kQ4Half);
   for (int i = 0; i < 16; ++i) {
-    const int byte = std::to_integer<int>(block[64 * (i / 4) + 4 * lane + i % 4]);
+    const int byte = std::to_integer<int>(codes[64 * (i / 4) + i % 4]);
     out[i] = d * static_cast<float>(byte & 15) + m;
     out[16 + i] = d * static_cast<float>(byte >> 4) + m;
   }
@@ -29,8 +36,9 @@ void unpack_q4_offset(const std::byte* block, int lane, float* out) {
 
 void unpack_q8(const std::byte* block, int lane, float* out) {
   const float d = f16_to_f32(load<std::uint16_t>(block + kQ8Scales + 2 * lane));
+  const std::byte* codes = codes_of(block, lane, kQ8Half);
   for (int i = 0; i < kBlockInputs; ++i) {
-    const int byte = std::to_integer<int>(block[64 * (i / 4) + 4 * lane + i % 4]);
+    const int byte = std::to_integer<int>(codes[64 * (i / 4) + i % 4]);
     out[i] = d * static_cast<float>(byte - 128);
   }
 }

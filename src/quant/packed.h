@@ -1,15 +1,18 @@
 // The kernel layout: a weight matrix repacked so that one streamed load of a weight vector serves every row
-// of the pass while it is in a register. 16 outputs lie in the lanes; a group is 16 outputs x all inputs;
-// groups follow each other. Outputs beyond `outputs` in the last group are zero. Packing is lossless
-// (docs/numerics.md, 19).
+// of the pass while it is in a register. A group is 32 outputs x all inputs, in two halves of 16 outputs, the
+// lanes of a 512-bit register; groups follow each other. Outputs beyond `outputs` in the last group are zero.
+// Packing is lossless (docs/numerics.md, 19). Every block begins on a 64-byte line, so that a group is one
+// stream of whole lines.
 //
-//   q4, q4_offset  per block of 16 outputs x 32 inputs: 256 bytes of nibbles, then 16 f16 scales d, and for
-//                  q4_offset 16 f16 offsets m. Byte (64*j + 4*lane + t), j in 0..3, t in 0..3: its low nibble
-//                  is input 4*j + t, its high nibble input 16 + 4*j + t. q4: value = d * (nibble - 8).
-//                  q4_offset: value = d * nibble + m.
-//   q8             per block: 512 bytes, byte (64*j + 4*lane + t), j in 0..7, is input 4*j + t as code + 128
-//                  (unsigned), then 16 f16 scales d. value = d * (byte - 128).
-//   f32, f16, bf16 per input k: 16 values, one a lane.
+//   q4, q4_offset  per block of 32 outputs x 32 inputs: 256 bytes of nibbles for each half, then 32 f16
+//   scales
+//                  d, and for q4_offset 32 f16 offsets m. Of a half, byte (64*j + 4*lane + t), j in 0..3, t
+//                  in 0..3: its low nibble is input 4*j + t, its high nibble input 16 + 4*j + t. q4: value =
+//                  d * (nibble - 8). q4_offset: value = d * nibble + m.
+//   q8             per block: 512 bytes for each half, byte (64*j + 4*lane + t), j in 0..7, is input 4*j + t
+//   as
+//                  code + 128 (unsigned), then 32 f16 scales d. value = d * (byte - 128).
+//   f32, f16, bf16 per input k: 32 values, one an output.
 #pragma once
 
 #include <coppice/error.h>
@@ -23,11 +26,13 @@ namespace coppice::core {
 
 enum class PackedKind : std::uint8_t { f32, f16, bf16, q4, q4_offset, q8 };
 
-inline constexpr int kGroupOutputs = 16;
+inline constexpr int kGroupOutputs = 32;
+inline constexpr int kHalfOutputs = 16;
 inline constexpr int kBlockInputs = 32;
 
-// Where the parts of a block begin (the picture above).
-inline constexpr std::size_t kQ4Scales = 256, kQ4Offsets = 288, kQ8Scales = 512;
+// Where the parts of a block begin (the picture above): the codes of a half are kQ4Half or kQ8Half bytes.
+inline constexpr std::size_t kQ4Half = 256, kQ4Scales = 2 * kQ4Half, kQ4Offsets = kQ4Scales + 64;
+inline constexpr std::size_t kQ8Half = 512, kQ8Scales = 2 * kQ8Half;
 
 struct PackedMatrix {
   PackedKind kind = PackedKind::f32;
@@ -37,12 +42,12 @@ struct PackedMatrix {
 
   int groups() const { return (outputs + kGroupOutputs - 1) / kGroupOutputs; }
   bool quantised() const { return kind >= PackedKind::q4; }
-  std::size_t group_bytes() const;  // of one group of 16 outputs
+  std::size_t group_bytes() const;  // of one group of 32 outputs
   std::size_t bytes() const { return group_bytes() * static_cast<std::size_t>(groups()); }
   const std::byte* group(int g) const { return data.data() + group_bytes() * static_cast<std::size_t>(g); }
 };
 
-// Bytes of one block (quantised kinds: 16 outputs x 32 inputs) or of one input (float kinds: 16 outputs).
+// Bytes of one block (quantised kinds: 32 outputs x 32 inputs) or of one input (float kinds: 32 outputs).
 std::size_t packed_unit_bytes(PackedKind kind);
 
 // Row `output` of the matrix as f32, exactly the source's values. out: [inputs]

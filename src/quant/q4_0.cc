@@ -45,9 +45,10 @@ void quantize(const float* values, std::byte* blocks, std::int64_t count) {
 void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
   const std::size_t unit = packed_unit_bytes(PackedKind::q4);
   for (int at = 0; at < inputs; at += kBlockInputs, row += kBytes, group += unit) {
+    std::byte* codes = lane_codes(group, lane, kQ4Half);
     // The file's byte i pairs inputs i and 16 + i, and so does the packed layout: four bytes move as they
     // are.
-    for (int j = 0; j < 4; ++j) std::memcpy(group + 64 * j + 4 * lane, row + 2 + 4 * j, 4);
+    for (int j = 0; j < 4; ++j) std::memcpy(codes + 64 * j, row + 2 + 4 * j, 4);
     std::memcpy(group + kQ4Scales + 2 * lane, row, 2);
   }
 }

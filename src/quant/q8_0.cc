@@ -39,9 +39,10 @@ void quantize(const float* values, std::byte* blocks, std::int64_t count) {
 void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
   const std::size_t unit = packed_unit_bytes(PackedKind::q8);
   for (int at = 0; at < inputs; at += kBlockInputs, row += kBytes, group += unit) {
+    std::byte* codes = lane_codes(group, lane, kQ8Half);
     for (int j = 0; j < 8; ++j) {
-      const auto codes = load<std::uint32_t>(row + 2 + 4 * j);
-      store(group + 64 * j + 4 * lane, codes ^ 0x80808080u);  // + 128 in each byte
+      const auto four = load<std::uint32_t>(row + 2 + 4 * j);
+      store(codes + 64 * j, four ^ 0x80808080u);  // + 128 in each byte
     }
     std::memcpy(group + kQ8Scales + 2 * lane, row, 2);
   }

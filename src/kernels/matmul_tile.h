@@ -1,0 +1,90 @@
+// What the integer products of all instruction sets share: a tile of rows over one group of 32 outputs, and
+// the fetching of weights ahead of their use. Included by ISA files only: everything is in an anonymous
+// namespace.
+#pragma once
+
+#include "kernels/isa_begin.h"
+#include "kernels/isa_tables.h"
+
+namespace coppice::core {
+namespace {
+
+template <PackedKind kind>
+constexpr std::size_t kHalf = kind == PackedKind::q8 ? kQ8Half : kQ4Half;  // bytes of codes of 16 outputs
+template <PackedKind kind>
+constexpr std::size_t kScales = 2 * kHalf<kind>;
+template <PackedKind kind>
+constexpr std::size_t kUnit = kScales<kind> + (kind == PackedKind::q4_offset ? 128 : 64);  // a block
+template <PackedKind kind>
+constexpr int kZero = kind == PackedKind::q4   ? 8
+                      : kind == PackedKind::q8 ? 128
+                                               : 0;  // the code of 0
+
+// Fetches weights into L2 some way ahead of their use (numerics 21): first what is left of the thread's own
+// share, then the beginning of what it will read next. A group is read once for each tile of rows, so every
+// step of every tile fetches its part of the group that is to come: memory is then busy all the time, not
+// only during the first tile.
+struct Fetch {
+  const char* at;
+  const char* end;
+  const char* next;
+  const char* next_end;
+  std::size_t lines;  // a step
+
+  COPPICE_INLINE void step() {
+    for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + 64 * i, 0, 2);
+    at += 64 * lines;
+    if (at >= end) {
+      at = next, end = next_end;
+      next = next_end = reinterpret_cast<const char*>(~std::uintptr_t{0});
+      if (at == nullptr || at == next) lines = 0;
+    }
+  }
+};
+
+struct Tile {
+  const std::byte* group;  // of 32 outputs
+  std::size_t blocks;
+  const std::int8_t* codes;  // [rows, blocks * 32]
+  const float* scales;       // [rows, blocks]
+  const float* scaled_sums;  // [rows, blocks]
+  const std::int32_t* sums;  // [rows, blocks]
+  float* y;
+  std::size_t y_stride;
+
+  void skip(std::size_t rows) {
+    const std::size_t n = rows * blocks;
+    codes += n * kBlockInputs;
+    scales += n;
+    scaled_sums += n;
+    sums += n;
+    y += rows * y_stride;
+  }
+};
+
+Tile first_tile(const MatmulTask& task, const WeightsView& w, int group) {
+  return {w.data + static_cast<std::size_t>(group) * w.group_bytes,
+          static_cast<std::size_t>(w.inputs / kBlockInputs),
+          task.q.codes,
+          task.q.scales,
+          task.q.scaled_sums,
+          task.q.sums,
+          task.y + group * kGroupOutputs,
+          task.y_stride};
+}
+
+// `tiles`: how often each group will be read.
+template <PackedKind kind>
+Fetch fetch_of(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end, int tiles,
+               std::size_t ahead) {
+  const std::byte* begin = w.data + static_cast<std::size_t>(group_begin) * w.group_bytes;
+  const std::size_t bytes = static_cast<std::size_t>(group_end - group_begin) * w.group_bytes;
+  const auto n = static_cast<std::size_t>(tiles);
+  Fetch fetch = {reinterpret_cast<const char*>(begin + (ahead < bytes ? ahead : bytes)),
+                 reinterpret_cast<const char*>(begin + bytes), reinterpret_cast<const char*>(task.next),
+                 reinterpret_cast<const char*>(task.next + task.next_bytes), (kUnit<kind> / 64 + n - 1) / n};
+  return fetch;
+}
+
+}  // namespace
+}  // namespace coppice::core
