@@ -28,5 +28,6 @@ void add_info(CLI::App& app, const Choose& choose);
 void add_models(CLI::App& app, const Choose& choose);
 void add_ngram(CLI::App& app, const Choose& choose);
 void add_slice(CLI::App& app, const Choose& choose);
+void add_random_model(CLI::App& app, const Choose& choose);
 
 }  // namespace coppice::app

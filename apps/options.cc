@@ -16,12 +16,11 @@ constexpr int kMostThreads = 1024;
 constexpr int kMostContext = 1 << 24;  // tokens; memory ends long before
 constexpr int kMostChunk = 4096;
 
-// Unsigned numbers are parsed by strtoull, which takes -1 for 2^64 - 1.
+}  // namespace
+
 std::string not_negative(const std::string& text) {
   return text.rfind('-', 0) == 0 ? "Value " + text + " is negative; 0 or more is wanted" : std::string();
 }
-
-}  // namespace
 
 void ModelFlags::add(CLI::App& app) {
   app.add_option("-m,--model", path,

@@ -56,6 +56,8 @@ struct EngineFlags {
   Result<EngineOptions> resolve(const Speculation& speculation) const;
 };
 
+// A check for unsigned numbers: they are parsed by strtoull, which takes -1 for 2^64 - 1.
+std::string not_negative(const std::string& text);
 // Refuses whole numbers below `least`.
 CLI::Validator at_least(int least);
 

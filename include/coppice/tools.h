@@ -79,6 +79,33 @@ struct SliceReport {
 };
 Result<SliceReport> slice(const SliceOptions& options);
 
+// A model with random weights and a vocabulary of 256 bytes, 3 control tokens and merges, on which generate
+// and chat run: what it says is nonsense, and always the same. For measuring a shape without a download, and
+// for tests. The same fields give the same bytes on every machine.
+struct RandomModelOptions {
+  std::string output;
+  std::string architecture = "llama";  // or "gpt2": layer norms, biases, learned positions
+  std::uint64_t seed = 1;
+  int vocab = 320;  // at least 260
+  int hidden = 64;  // widths are multiples of 32 (of the block, where a format's is longer)
+  int layers = 2;
+  int heads = 4;
+  int kv_heads = 0;      // 0: as many as heads
+  int head_dim = 0;      // 0: hidden / heads
+  int feed_forward = 0;  // 0: four times hidden
+  int context_length = 2048;
+  std::vector<std::string> formats = {"Q4_0"};  // of the blocks' matrices, in turn
+  std::string embedding_format = "Q8_0";        // of the embedding and the head
+  bool tied_head = true;                        // the embedding is the head
+  int threads = 0;                              // 0: what this process may use; they change nothing
+  std::function<bool(double)> progress;         // fraction written; false stops
+};
+struct RandomModelReport {
+  std::uint64_t parameters = 0, bytes = 0;
+};
+// Needs a few megabytes of memory, whatever the shape. Errors name the field; no half-written file is left.
+Result<RandomModelReport> write_random_model(const RandomModelOptions& options);
+
 // Names, usage and summary of the drafters there are.
 struct DrafterHelp {
   std::string name, usage, summary;

@@ -121,14 +121,22 @@ void Writer::copy(const Key& key) {
   put(std::string(key.name), std::move(encoded));
 }
 
-void Writer::put(std::string name, const Format& format, std::vector<std::int64_t> shape,
-                 std::span<const std::byte> bytes) {
+Writer::Item& Writer::put_shape(std::string name, const Format& format, std::vector<std::int64_t> shape) {
   COPPICE_CHECK(!shape.empty() && shape.size() <= 4 && !name.empty());
   COPPICE_CHECK(std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size > 0; }));
-  COPPICE_CHECK(shape[0] % format.block_values == 0 && bytes.size() == row_bytes(format, product(shape)));
+  COPPICE_CHECK(shape[0] % format.block_values == 0);
   COPPICE_CHECK(
       std::none_of(tensors_.begin(), tensors_.end(), [&](const Item& item) { return item.name == name; }));
-  tensors_.push_back({std::move(name), &format, std::move(shape), {}, bytes});
+  const std::uint64_t size = row_bytes(format, product(shape));
+  tensors_.push_back({std::move(name), &format, std::move(shape), size, {}, {}});
+  return tensors_.back();
+}
+
+void Writer::put(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                 std::span<const std::byte> bytes) {
+  Item& item = put_shape(std::move(name), format, std::move(shape));
+  COPPICE_CHECK(bytes.size() == item.size);
+  item.bytes = bytes;
 }
 
 void Writer::copy(const Tensor& tensor) {
@@ -148,6 +156,11 @@ void Writer::add_values(std::string name, const Format& format, std::vector<std:
   Bytes bytes(row_bytes(format, product(shape)));
   format.quantize(values.data(), bytes.data(), product(shape));
   add_tensor(std::move(name), format, std::move(shape), std::move(bytes));
+}
+
+void Writer::add_produced(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                          std::function<Status(const Append&)> produce) {
+  put_shape(std::move(name), format, std::move(shape)).produce = std::move(produce);
 }
 
 std::uint64_t Writer::alignment() const {
@@ -177,7 +190,7 @@ Bytes Writer::header() const {
     for (const std::int64_t size : item.shape) append_number(result, static_cast<std::uint64_t>(size));
     append_number(result, item.format->type);
     append_number(result, offset);
-    offset += item.bytes.size() + padding(item.bytes.size(), alignment());
+    offset += item.size + padding(item.size, alignment());
   }
   result.resize(result.size() + static_cast<std::size_t>(padding(result.size(), alignment())));
   return result;
@@ -187,15 +200,27 @@ Status Writer::emit(const Append& append) const {
   COPPICE_TRY_STATUS(append(header()));
   const Bytes zeros(static_cast<std::size_t>(alignment()));
   for (const Item& item : tensors_) {
-    COPPICE_TRY_STATUS(append(item.bytes));
+    std::uint64_t written = 0;
+    const Append count = [&](std::span<const std::byte> bytes) {
+      written += bytes.size();
+      return append(bytes);
+    };
+    COPPICE_TRY_STATUS(item.produce ? item.produce(count) : count(item.bytes));
+    COPPICE_CHECK(written == item.size);
     COPPICE_TRY_STATUS(
-        append(std::span(zeros).first(static_cast<std::size_t>(padding(item.bytes.size(), alignment())))));
+        append(std::span(zeros).first(static_cast<std::size_t>(padding(item.size, alignment())))));
   }
   return {};
 }
 
 Status Writer::write(const std::string& path) const {
   return write_file(path, [this](const Append& append) { return emit(append); });
+}
+
+std::uint64_t Writer::bytes() const {
+  std::uint64_t bytes = header().size();
+  for (const Item& item : tensors_) bytes += item.size + padding(item.size, alignment());
+  return bytes;
 }
 
 std::vector<std::byte> Writer::to_bytes() const {

@@ -39,21 +39,29 @@ class Writer {
   // Quantises f32 values to `format`.
   void add_values(std::string name, const Format& format, std::vector<std::int64_t> shape,
                   std::span<const float> values);
+  // Bytes that `produce` makes each time the file is written, piece by piece: a tensor need not fit in
+  // memory.
+  void add_produced(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                    std::function<Status(const Append&)> produce);
 
   Status write(const std::string& path) const;
   std::vector<std::byte> to_bytes() const;  // for tests and fuzz seeds
+  std::uint64_t bytes() const;              // of the whole file
 
  private:
   struct Item {
     std::string name;
     const Format* format;
     std::vector<std::int64_t> shape;
+    std::uint64_t size;  // bytes
     std::vector<std::byte> owned;
-    std::span<const std::byte> bytes;
+    std::span<const std::byte> bytes;                // what is written, or
+    std::function<Status(const Append&)> produce{};  // what writes it
   };
   void put(std::string key, std::vector<std::byte> encoded);
   void put(std::string name, const Format& format, std::vector<std::int64_t> shape,
            std::span<const std::byte> bytes);
+  Item& put_shape(std::string name, const Format& format, std::vector<std::int64_t> shape);
   std::uint64_t alignment() const;
   std::vector<std::byte> header() const;  // all that comes before the tensors' bytes
   Status emit(const Append& append) const;

@@ -1,8 +1,11 @@
 // Files that are not what they say are refused with one sentence that names the key or the tensor.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 
 #include "gguf/writer.h"
@@ -234,11 +237,14 @@ TEST_F(Load, OptionsOfRandomModelsAreChecked) {
     change(options);
     return message(random_model(options));
   };
-  EXPECT_SAYS(with([](auto& o) { o.architecture = "mamba"; }), "llama, gpt2");
-  EXPECT_SAYS(with([](auto& o) { o.vocab = 259; }), "vocab is 259");
-  EXPECT_SAYS(with([](auto& o) { o.hidden = 40; }), "hidden is 40");
-  EXPECT_SAYS(with([](auto& o) { o.kv_heads = 3; }), "heads is 4");
-  EXPECT_SAYS(with([](auto& o) { o.formats = {"Q9_9"}; }), "Q9_9");
+  EXPECT_SAYS(with([](auto& o) { o.architecture = "mamba"; }), "there is llama, gpt2");
+  EXPECT_SAYS(with([](auto& o) { o.vocab = 259; }), "vocab = 259");
+  EXPECT_SAYS(with([](auto& o) { o.hidden = 40; }), "hidden = 40");
+  EXPECT_SAYS(with([](auto& o) { o.kv_heads = 3; }), "kv_heads = 3: it must be a divisor of the 4 heads");
+  EXPECT_SAYS(with([](auto& o) { o.formats = {"Q9_9"}; }), "formats = Q9_9");
+  EXPECT_SAYS(with([](auto& o) { o.head_dim = 3; }), "head_dim = 3");
+  EXPECT_SAYS(with([](auto& o) { o.head_dim = 6; }), "head_dim = 6: it must be such that 4 heads");
+  EXPECT_SAYS(with([](auto& o) { o.heads = 1 << 30; }), "heads = 1073741824");
 }
 
 TEST_F(Load, TheSameOptionsGiveTheSameBytes) {
@@ -247,6 +253,36 @@ TEST_F(Load, TheSameOptionsGiveTheSameBytes) {
   const auto first = *random_model(options);
   options.seed = 2;
   EXPECT_NE(*random_model(options), first);
+}
+
+TEST_F(Load, ARandomModelOnDiskIsTheOneInMemoryWithAnyNumberOfThreads) {
+  RandomModelOptions options;
+  options.hidden = 96;
+  options.heads = 3, options.kv_heads = 1;
+  options.vocab = 20011;  // more than is made at once
+  options.formats = {"Q4_1", "F16"};
+  const auto wanted = *random_model(options);
+  const std::string path = ::testing::TempDir() + "coppice-random-model.gguf";
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    double last = 0;
+    const auto size = write_random_model(options, path, pool, [&](double done) {
+      EXPECT_GT(done, last);
+      last = done;
+      return true;
+    });
+    ASSERT_TRUE(size) << size.error().message;
+    const std::string text = read_file(path).value();
+    EXPECT_EQ(size->bytes, text.size());
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(text)), wanted)) << threads;
+  }
+  std::remove(path.c_str());
+}
+
+TEST_F(Load, AStoppedRandomModelLeavesNoFile) {
+  const std::string path = ::testing::TempDir() + "coppice-stopped-model.gguf";
+  EXPECT_SAYS(message(write_random_model({}, path, pool_, [](double) { return false; })), "stopped");
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace

@@ -5,9 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
+#include "base/check.h"
 #include "gguf/writer.h"
 #include "model/architectures.h"
 #include "quant/formats.h"
@@ -21,8 +24,9 @@ constexpr float kLogitSpread = 2.5f;  // standard deviation of the logits
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
+  void skip(std::int64_t draws) { state_ += kStep * static_cast<std::uint64_t>(draws); }
   std::uint64_t bits() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    std::uint64_t z = (state_ += kStep);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
@@ -36,6 +40,7 @@ class Random {
   }
 
  private:
+  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15u;
   std::uint64_t state_;
 };
 
@@ -96,60 +101,140 @@ void add_vocabulary(gguf::Writer& writer, const RandomModelOptions& options) {
 
 class Maker {
  public:
-  Maker(const RandomModelOptions& options, const Architecture& row)
-      : options_(options), row_(row), random_(options.seed) {
+  Maker(const RandomModelOptions& options, const Architecture& row, ThreadPool& pool)
+      : options_(options), row_(row), pool_(pool), random_(options.seed) {
     if (options_.head_dim == 0 && options_.heads > 0) options_.head_dim = options_.hidden / options_.heads;
   }
   Status check() const;
-  std::vector<std::byte> make();
+  const gguf::Writer& make();
+  std::int64_t values() const { return values_; }
+  // Called while the writer writes, with the fraction of the values written; false: stop.
+  std::function<bool(double)> progress;
 
  private:
   bool llama() const { return row_.name == "llama"; }
+  Status check_sizes() const;
+  Status check_format(std::string_view field, const std::string& name,
+                      std::initializer_list<int> inputs) const;
   void add_shape();
   void add_layer(int number);
   // inputs x outputs, values of `spread` divided by sqrt(inputs): outputs then have about that spread.
   void matrix(const std::string& name, const std::string& format, std::vector<std::int64_t> shape,
               float spread);
+  Status produce(const Format& format, std::int64_t inputs, std::int64_t outputs, Random random, float spread,
+                 const Append& append);
   void block_matrix(const std::string& name, int inputs, int outputs, float spread);
   void vector(const std::string& name, int size, float mean, float spread);
   void norm(const std::string& name, float mean);
 
   RandomModelOptions options_;
   const Architecture& row_;
+  ThreadPool& pool_;
   Random random_;
   gguf::Writer writer_;
   std::size_t matrices_ = 0;
+  std::int64_t values_ = 0, written_ = 0;
 };
 
-Status Maker::check() const {
+tl::unexpected<Error> refuse(std::string_view what, std::int64_t value, std::string_view right) {
+  return fail(fmt::format("{} = {}: it must be {}", what, value, right));
+}
+
+constexpr std::int64_t kMostWidth = 65536;
+
+Status check_width(std::string_view what, std::int64_t value) {
+  if (value >= kBlockInputs && value <= kMostWidth && value % kBlockInputs == 0) return {};
+  return refuse(what, value, fmt::format("a multiple of {} up to {}", kBlockInputs, kMostWidth));
+}
+
+Status Maker::check_sizes() const {
   const RandomModelOptions& o = options_;
-  const auto refuse = [](std::string_view what, int value, std::string_view right) {
-    return fail(fmt::format("{} is {}, but must be {}", what, value, right));
-  };
-  const auto multiple = [](int value) { return value >= 32 && value <= 65536 && value % 32 == 0; };
   if (o.vocab < 260 || o.vocab > 262144) return refuse("vocab", o.vocab, "from 260 to 262144");
-  if (!multiple(o.hidden)) return refuse("hidden", o.hidden, "a multiple of 32");
-  if (!multiple(o.feed_forward)) return refuse("feed_forward", o.feed_forward, "a multiple of 32");
+  COPPICE_TRY_STATUS(check_width("hidden", o.hidden));
+  COPPICE_TRY_STATUS(check_width("feed_forward", o.feed_forward));
   if (o.layers < 1 || o.layers > 1024) return refuse("layers", o.layers, "from 1 to 1024");
-  if (o.context_length < 1) return refuse("context_length", o.context_length, "at least 1");
-  if (o.heads < 1 || o.kv_heads < 1 || o.heads % o.kv_heads != 0)
-    return refuse("heads", o.heads, "a multiple of kv_heads");
-  if (o.head_dim < 2 || o.head_dim % 2 != 0) return refuse("head_dim", o.head_dim, "even");
-  if (!multiple(o.heads * o.head_dim))
-    return refuse("heads * head_dim", o.heads * o.head_dim, "a multiple of 32");
-  if (o.formats.empty()) return fail("formats is empty, but must name at least one format");
-  for (const std::string& format : o.formats)
-    if (find_format(format) == nullptr) return fail(fmt::format("there is no format called {}", format));
-  if (find_format(o.embedding_format) == nullptr)
-    return fail(fmt::format("there is no format called {}", o.embedding_format));
+  if (o.context_length < 1 || o.context_length > 1 << 20)
+    return refuse("context_length", o.context_length, "from 1 to 1048576");
+  if (o.heads < 1 || o.heads > 4096) return refuse("heads", o.heads, "from 1 to 4096");
+  if (o.kv_heads < 1 || o.heads % o.kv_heads != 0)
+    return refuse("kv_heads", o.kv_heads, fmt::format("a divisor of the {} heads", o.heads));
+  if (options_.head_dim < 2 || o.head_dim > 4096 || o.head_dim % 2 != 0)
+    return refuse("head_dim", o.head_dim, "even, from 2 to 4096 (it is hidden / heads where nobody says it)");
+  const std::int64_t width = static_cast<std::int64_t>(o.heads) * o.head_dim;
+  if (Status wide = check_width("head_dim", width); !wide)
+    return refuse("head_dim", o.head_dim,
+                  fmt::format("such that {} heads are a multiple of {} together, up to {}; they are {}",
+                              o.heads, kBlockInputs, kMostWidth, width));
   return {};
 }
 
-void Maker::matrix(const std::string& name, const std::string& format, std::vector<std::int64_t> shape,
+Status Maker::check_format(std::string_view field, const std::string& name,
+                           std::initializer_list<int> inputs) const {
+  const Format* format = find_format(name);
+  if (format == nullptr) {
+    std::string names;
+    for (const Format& row : formats()) names += (names.empty() ? "" : ", ") + std::string(row.name);
+    return fail(fmt::format("{} = {}: there is no such format; there is {}", field, name, names));
+  }
+  for (const int width : inputs)
+    if (width % format->block_values != 0)
+      return fail(
+          fmt::format("{} = {}: its blocks have {} values, and a matrix has {} inputs, which is "
+                      "no multiple",
+                      field, format->name, format->block_values, width));
+  return {};
+}
+
+Status Maker::check() const {
+  COPPICE_TRY_STATUS(check_sizes());
+  const RandomModelOptions& o = options_;
+  if (o.formats.empty()) return fail("formats = nothing: name at least one");
+  for (const std::string& format : o.formats)
+    COPPICE_TRY_STATUS(check_format("formats", format, {o.hidden, o.heads * o.head_dim, o.feed_forward}));
+  return check_format("embedding_format", o.embedding_format, {o.hidden});
+}
+
+// A matrix is made while it is written. Its numbers are known by their place in the order of all numbers, so
+// that any thread can make any of them.
+void Maker::matrix(const std::string& name, const std::string& format_name, std::vector<std::int64_t> shape,
                    float spread) {
-  std::vector<float> values(static_cast<std::size_t>(shape[0] * shape[1]));
-  for (float& value : values) value = spread * random_.bell();
-  writer_.add_values(name, *find_format(format), std::move(shape), values);
+  const Format& format = *find_format(format_name);
+  const std::int64_t inputs = shape[0], outputs = shape[1];
+  writer_.add_produced(name, format, std::move(shape),
+                       [=, this, &format, random = random_](const Append& append) {
+                         return produce(format, inputs, outputs, random, spread, append);
+                       });
+  random_.skip(inputs * outputs);
+  values_ += inputs * outputs;
+}
+
+Status Maker::produce(const Format& format, std::int64_t inputs, std::int64_t outputs, Random random,
+                      float spread, const Append& append) {
+  constexpr std::int64_t kAtOnce = 1 << 20;  // values of one thread
+  const int threads = pool_.size();
+  const std::int64_t rows = std::min(std::max<std::int64_t>(1, kAtOnce / inputs) * threads, outputs);
+  const std::size_t row = row_bytes(format, inputs);
+  std::vector<std::byte> bytes(row * static_cast<std::size_t>(rows));
+  std::vector<std::vector<float>> values(static_cast<std::size_t>(threads));
+  for (auto& own : values) own.resize(static_cast<std::size_t>(inputs * ((rows + threads - 1) / threads)));
+  for (std::int64_t first = 0; first < outputs; first += rows) {
+    const int count = static_cast<int>(std::min(rows, outputs - first));
+    pool_.run([&](int thread) {
+      const Span1 part = share(count, thread, threads);
+      const std::int64_t wanted = inputs * (part.end - part.begin);
+      if (wanted == 0) return;
+      float* own = values[static_cast<std::size_t>(thread)].data();
+      Random here = random;
+      here.skip(inputs * (first + part.begin));
+      for (std::int64_t i = 0; i < wanted; ++i) own[i] = spread * here.bell();
+      format.quantize(own, bytes.data() + row * static_cast<std::size_t>(part.begin), wanted);
+    });
+    COPPICE_TRY_STATUS(append(std::span(bytes).first(row * static_cast<std::size_t>(count))));
+    written_ += inputs * count;
+    if (progress && !progress(static_cast<double>(written_) / static_cast<double>(values_)))
+      return fail("stopped");
+  }
+  return {};
 }
 
 // Square root and division are exact everywhere (IEEE).
@@ -165,6 +250,7 @@ void Maker::vector(const std::string& name, int size, float mean, float spread) 
   std::vector<float> values(static_cast<std::size_t>(size));
   for (float& value : values) value = mean + spread * random_.bell();
   writer_.add_values(name, *find_format("F32"), {size}, values);
+  values_ += size;
 }
 
 void Maker::norm(const std::string& name, float mean) {
@@ -217,7 +303,7 @@ void Maker::add_layer(int number) {
   block_matrix(name(names.down), o.feed_forward, o.hidden, 1.5f);
 }
 
-std::vector<std::byte> Maker::make() {
+const gguf::Writer& Maker::make() {
   const RandomModelOptions& o = options_;
   const TensorNames& names = row_.tensors;
   add_shape();
@@ -232,22 +318,42 @@ std::vector<std::byte> Maker::make() {
   norm(names.output_norm, over_root(kLogitSpread / kEmbeddingSpread, o.hidden));
   if (!o.tied_head)
     matrix(std::string(names.head) + ".weight", o.embedding_format, {o.hidden, o.vocab}, kEmbeddingSpread);
-  return writer_.to_bytes();
+  return writer_;
+}
+
+// Calls `use` with a maker whose options are right.
+template <class Use>
+auto with_maker(const RandomModelOptions& options, ThreadPool& pool, Use use)
+    -> decltype(use(std::declval<Maker&>())) {
+  std::string names;
+  for (const Architecture& row : architectures()) {
+    if (row.name == options.architecture) {
+      Maker maker(options, row, pool);
+      if (Status status = maker.check(); !status) return tl::unexpected(std::move(status).error());
+      return use(maker);
+    }
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return fail(
+      fmt::format("architecture = {}: there is no such one; there is {}", options.architecture, names));
 }
 
 }  // namespace
 
 Result<std::vector<std::byte>> random_model(const RandomModelOptions& options) {
-  std::string names;
-  for (const Architecture& row : architectures()) {
-    if (row.name == options.architecture) {
-      Maker maker(options, row);
-      if (Status status = maker.check(); !status) return tl::unexpected(std::move(status).error());
-      return maker.make();
-    }
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
-  }
-  return fail(fmt::format("there is no architecture \"{}\"; there are: {}", options.architecture, names));
+  ThreadPool pool(1);
+  return with_maker(options, pool,
+                    [](Maker& maker) -> Result<std::vector<std::byte>> { return maker.make().to_bytes(); });
+}
+
+Result<RandomModelSize> write_random_model(const RandomModelOptions& options, const std::string& path,
+                                           ThreadPool& pool, const std::function<bool(double)>& progress) {
+  return with_maker(options, pool, [&](Maker& maker) -> Result<RandomModelSize> {
+    maker.progress = progress;
+    const gguf::Writer& writer = maker.make();
+    COPPICE_TRY_STATUS(writer.write(path));
+    return RandomModelSize{static_cast<std::uint64_t>(maker.values()), writer.bytes()};
+  });
 }
 
 }  // namespace coppice::core

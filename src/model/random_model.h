@@ -1,14 +1,17 @@
-// Small models with random weights and a valid byte-level BPE vocabulary: for tests of the laws, and for
-// anybody who wants to try the program without a download. The same options give the same bytes on every
-// machine. Their logits are spread out and depend on the context, so greedy text does not repeat one token.
+// Models with random weights and a valid byte-level BPE vocabulary: small ones for tests of the laws, and any
+// shape for measuring. The same options give the same bytes on every machine, with any number of threads.
+// Their logits are spread out and depend on the context, so greedy text does not repeat one token.
 #pragma once
 
 #include <coppice/error.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "base/thread_pool.h"
 
 namespace coppice::core {
 
@@ -19,7 +22,7 @@ struct RandomModelOptions {
   int hidden = 64;  // widths are multiples of 32
   int layers = 2;
   int heads = 4;
-  int kv_heads = 2;  // gpt2: equal to heads
+  int kv_heads = 2;
   int head_dim = 0;  // 0: hidden / heads
   int feed_forward = 128;
   int context_length = 512;
@@ -31,5 +34,14 @@ struct RandomModelOptions {
 
 // A GGUF file's bytes.
 Result<std::vector<std::byte>> random_model(const RandomModelOptions& options);
+// The same bytes into a file, on all threads of the pool, a few megabytes of it in memory at a time. Errors
+// name the option or the file; nothing is left of a file that is not whole. `progress` gets the fraction
+// done; false stops.
+struct RandomModelSize {
+  std::uint64_t parameters = 0, bytes = 0;
+};
+Result<RandomModelSize> write_random_model(const RandomModelOptions& options, const std::string& path,
+                                           ThreadPool& pool,
+                                           const std::function<bool(double)>& progress = {});
 
 }  // namespace coppice::core

@@ -102,7 +102,7 @@ class Machine(program.Case):
 
     def test_help_of_every_command_is_on_stdout(self):
         for command in (["generate"], ["chat"], ["bench", "decode"], ["eval", "ppl"], ["eval", "logits"], ["eval", "layers"],
-                        ["tokenize"], ["inspect"], ["info"], ["models"], ["ngram", "build"], ["slice"]):
+                        ["tokenize"], ["inspect"], ["info"], ["models"], ["ngram", "build"], ["slice"], ["random-model"]):
             out, said = self.run_well(*command, "--help")
             self.assertEqual(said, "")
             self.assertIn("--help", out)

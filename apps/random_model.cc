@@ -1,0 +1,69 @@
+// coppice random-model: a model of any shape and format, to measure or to try things on.
+#include <coppice/coppice.h>
+
+#include <memory>
+
+#include "command.h"
+#include "files.h"
+#include "options.h"
+#include "terminal.h"
+
+namespace coppice::app {
+namespace {
+
+Result<int> run(RandomModelOptions options) {
+  if (Status writable = check_output(options.output); !writable) return tl::unexpected(writable.error());
+  catch_interrupts();
+  options.progress = [&](double fraction) {
+    show_progress("writing", fraction);
+    return !interrupted();
+  };
+  auto report = write_random_model(options);
+  clear_progress();
+  if (interrupted()) {
+    note("[stopped; nothing was written]\n");
+    return kInterrupted;
+  }
+  if (!report) {
+    const bool field = report.error().message.find(" = ") != std::string::npos;
+    return tl::unexpected(field ? name_the_option(report.error()) : report.error());
+  }
+  say("{}: {:.1f} million parameters, {:.1f} MB\n", options.output,
+      static_cast<double>(report->parameters) / 1e6, static_cast<double>(report->bytes) / 1e6);
+  return kOk;
+}
+
+}  // namespace
+
+void add_random_model(CLI::App& app, const Choose& choose) {
+  auto options = std::make_shared<RandomModelOptions>();
+  auto untied = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("random-model", "write a model with random weights, of any shape");
+  command->add_option("-o,--output", options->output, "the GGUF file")->required();
+  const auto option = [&](const char* name, auto& value, const char* help) {
+    return command->add_option(name, value, help)->capture_default_str();
+  };
+  option("--architecture", options->architecture, "llama, gpt2");
+  option("--hidden", options->hidden, "width, a multiple of 32");
+  option("--layers", options->layers, "blocks");
+  option("--heads", options->heads, "query heads");
+  option("--kv-heads", options->kv_heads, "key and value heads; 0: as many as query heads")
+      ->check(at_least(0));
+  option("--head-dim", options->head_dim, "of one head; 0: hidden / heads")->check(at_least(0));
+  option("--feed-forward", options->feed_forward, "width of the feed-forward layer; 0: four times hidden")
+      ->check(at_least(0));
+  option("--vocab", options->vocab, "tokens, at least 260");
+  option("--context-length", options->context_length, "positions it claims to be trained on");
+  option("--formats", options->formats, "formats of the blocks' matrices, in turn")->delimiter(',');
+  option("--embedding-format", options->embedding_format, "format of the embedding and the head");
+  command->add_flag("--untied", *untied, "a head of its own, not the embedding");
+  option("--seed", options->seed, "another seed, other weights")->check(not_negative);
+  option("-t,--threads", options->threads, "threads; 0: all that this process may use")
+      ->check(CLI::Range(0, 1024));
+  command->callback([options, untied, choose] {
+    options->tied_head = !*untied;
+    choose([options] { return run(*options); });
+  });
+}
+
+}  // namespace coppice::app
