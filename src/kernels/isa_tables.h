@@ -23,6 +23,9 @@ void matmul_avx512vnni(const MatmulTask& task, const WeightsView& w, int group_b
 void matmul_scalar(const MatmulTask& task, int group_begin, int group_end);
 void attention_scalar(const KvLayout& layout, const AttentionRow& row, int kv_head_begin, int kv_head_end);
 void store_kv_scalar(const KvLayout& layout, const float* k, const float* v, std::byte* block, int lane);
+float read_all_scalar(const std::byte* data, std::size_t bytes);
+double int8_peak_scalar(std::int64_t rounds);
+double f32_peak_scalar(std::int64_t rounds);
 
 // Plain views, because the inline members of PackedMatrix and KvLayout are such functions.
 struct WeightsView {

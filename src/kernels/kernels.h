@@ -85,6 +85,13 @@ struct Kernels {
   void (*exp2)(const float* x, float* out, int n);
   // Index of the largest value, the lowest on ties; NaN never wins. -1 when every value is NaN.
   int (*argmax)(const float* x, int n);
+
+  // What this machine can do with this instruction set, to measure the others against; no part of a pass.
+  // Reads every byte (of floats that are no NaN, a multiple of 64) and gives the largest of them and 0.
+  float (*read_all)(const std::byte* data, std::size_t bytes);
+  // Loops that touch no memory. Gives the number of multiply-adds done.
+  double (*int8_peak)(std::int64_t rounds);
+  double (*f32_peak)(std::int64_t rounds);
 };
 
 std::span<const Kernels* const> all_kernels();  // those compiled in, scalar first; usable or not

@@ -120,6 +120,9 @@ const Kernels kScalarKernels = {
     .gumbel_bound = gumbel_bound,
     .exp2 = exp2,
     .argmax = argmax,
+    .read_all = read_all_scalar,
+    .int8_peak = int8_peak_scalar,
+    .f32_peak = f32_peak_scalar,
 };
 
 }  // namespace coppice::core
