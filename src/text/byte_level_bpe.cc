@@ -7,6 +7,11 @@
 #include "text/show_token.h"
 
 namespace coppice::core {
+namespace {
+
+constexpr Token kNotAsked = kNoToken - 1;
+
+}  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> ByteLevelBpe::make(Vocabulary vocabulary) {
   const SplitRule* rule = find_split_rule(vocabulary.pre);
@@ -17,7 +22,7 @@ Result<std::shared_ptr<const Tokenizer>> ByteLevelBpe::make(Vocabulary vocabular
   }
   std::shared_ptr<ByteLevelBpe> tokenizer(new ByteLevelBpe(std::move(vocabulary), *rule));
   COPPICE_TRY_STATUS(tokenizer->read_merges());
-  tokenizer->find_whole_words();
+  tokenizer->collect_words();
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
 }
 
@@ -70,12 +75,15 @@ void ByteLevelBpe::spell_tokens() {
 Status ByteLevelBpe::read_merges() {
   const std::size_t count = vocabulary_.tokens.size();
   WordMap by_spelling(count);
+  const auto spell = [this](Token token) -> std::string_view {
+    return vocabulary_.tokens[static_cast<std::size_t>(token)];
+  };
   // Ordinary tokens first: where two tokens are spelled alike, merges mean the ordinary one, and the lower
   // id.
   for (const bool ordinary : {true, false}) {
     for (std::size_t i = 0; i < count; ++i) {
       const auto token = static_cast<Token>(i);
-      if (is_ordinary(token) == ordinary) by_spelling.add(vocabulary_.tokens[i], token);
+      if (is_ordinary(token) == ordinary) by_spelling.add(token, spell);
     }
   }
   merges_ = Merges(vocabulary_.merges.size());
@@ -90,35 +98,49 @@ Status ByteLevelBpe::read_merges() {
     }
     const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
     joined.assign(left).append(right);
-    for (const std::string_view part : {left, right, std::string_view(joined)}) {
-      if (by_spelling.find(part) < 0) {
+    const std::string_view parts[] = {left, right, joined};
+    Token tokens[3];
+    for (int part = 0; part < 3; ++part) {
+      tokens[part] = by_spelling.find(parts[part], spell);
+      if (tokens[part] < 0) {
         return fail(fmt::format("entry {} of tokenizer.ggml.merges, {}, needs {}, which is not a token", i,
-                                show_token(merge), show_token(part)));
+                                show_token(merge), show_token(parts[part])));
       }
     }
-    const Token merged = by_spelling.find(joined);
     // A merge that made a control token would let text become control; no known vocabulary has one. What a
     // user defined is found before words are merged, so that such a merge never applies.
-    if (!is_ordinary(merged)) continue;
-    merges_.add(by_spelling.find(left), by_spelling.find(right), merged);
+    if (is_ordinary(tokens[2])) merges_.add(tokens[0], tokens[1], tokens[2]);
   }
+  vocabulary_.merges = {};
   return {};
 }
 
-// Most words of a text are one token. Which tokens a word of their bytes really becomes is found out here,
-// once, by merging it; after that such a word costs one look-up, and there is no cache that threads would
-// share.
-void ByteLevelBpe::find_whole_words() {
-  whole_words_ = WordMap(vocabulary_.tokens.size());
-  std::vector<Token> symbols, out;
-  for (std::size_t i = 0; i < vocabulary_.tokens.size(); ++i) {
+// Most words of a text are one token. Which tokens a word of their bytes really becomes is found out by
+// merging it when it is first met; after that such a word costs one look-up. Merging all of them here would
+// be a third of the time that loading a small model takes.
+void ByteLevelBpe::collect_words() {
+  const std::size_t count = vocabulary_.tokens.size();
+  words_ = WordMap(count);
+  whole_ = std::vector<std::atomic<Token>>(count);
+  for (std::size_t i = 0; i < count; ++i) {
     const auto token = static_cast<Token>(i);
-    if (!in_alphabet_[i] || !is_ordinary(token)) continue;
-    const std::string_view word = bytes(token, false);
-    out.clear();
-    encode_word(word, symbols, out);
-    if (out.size() == 1 && out[0] == token) whole_words_.add(word, token);
+    whole_[i].store(kNotAsked, std::memory_order_relaxed);
+    if (in_alphabet_[i] && is_ordinary(token)) words_.add(token, [this](Token t) { return bytes(t, false); });
   }
+}
+
+// The token that `word` becomes; kNoToken if it becomes several, or if no token is spelled like it.
+Token ByteLevelBpe::whole_word(std::string_view word) const {
+  const Token spelled = words_.find(word, [this](Token t) { return bytes(t, false); });
+  if (spelled < 0) return kNoToken;
+  std::atomic<Token>& whole = whole_[static_cast<std::size_t>(spelled)];
+  Token known = whole.load(std::memory_order_relaxed);
+  if (known != kNotAsked) return known;
+  std::vector<Token> symbols, out;
+  encode_word(word, symbols, out);
+  known = out.size() == 1 ? out[0] : kNoToken;
+  whole.store(known, std::memory_order_relaxed);
+  return known;
 }
 
 std::string_view ByteLevelBpe::bytes(Token token, bool show_special) const {
@@ -149,7 +171,7 @@ void ByteLevelBpe::encode_plain(std::string_view text, std::vector<Token>& out) 
     const std::size_t end = rule_.word_end(text, at);
     COPPICE_CHECK(end > at && end <= text.size());
     const std::string_view word = text.substr(at, end - at);
-    const Token whole = whole_words_.find(word);
+    const Token whole = whole_word(word);
     if (whole >= 0) {
       out.push_back(whole);
     } else {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 
 #include "text/flat_map.h"
 #include "text/merges.h"
@@ -22,7 +23,8 @@ class ByteLevelBpe final : public Tokenizer {
   ByteLevelBpe(Vocabulary vocabulary, const SplitRule& rule);
   void spell_tokens();
   Status read_merges();
-  void find_whole_words();
+  void collect_words();
+  Token whole_word(std::string_view word) const;
   void encode_plain(std::string_view text, std::vector<Token>& out) const;
   void encode_word(std::string_view word, std::vector<Token>& symbols, std::vector<Token>& out) const;
 
@@ -36,7 +38,10 @@ class ByteLevelBpe final : public Tokenizer {
   std::array<Token, 256> byte_token_;  // kNoToken where the vocabulary has none
   Token missing_byte_ = kNoToken;      // what stands for a byte that has none; kNoToken: nothing does
   Merges merges_;
-  WordMap whole_words_;  // words whose encoding is one token: looked up before merging
+  WordMap words_;  // bytes -> the first token of those bytes that text can become
+  // [tokens], by what words_ says: the one token that the word becomes, kNoToken where it becomes several, or
+  // kNotAsked. Found out when a word is met, always with the same answer, so threads need no order.
+  mutable std::vector<std::atomic<Token>> whole_;
   SpecialTokens special_;
 };
 

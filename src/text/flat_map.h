@@ -73,38 +73,45 @@ class PairMap {
   std::size_t mask_;
 };
 
-// word -> number. The words' bytes are the caller's and outlive the map.
+// word -> number >= 0. The map holds numbers only, eight bytes a slot, so that it stays in the cache: which
+// word a number stands for is said by `spell` (number -> std::string_view), the same in every call.
 class WordMap {
  public:
   explicit WordMap(std::size_t capacity = 0) : slots_(slots_for(capacity)), mask_(slots_.size() - 1) {}
 
-  bool add(std::string_view word, std::int32_t value) {
+  // False, and nothing changes, if the word of `value` is there. At most `capacity` words.
+  template <class Spell>
+  bool add(std::int32_t value, const Spell& spell) {
+    const std::string_view word = spell(value);
     const std::uint64_t hash = hash_bytes(word);
-    std::size_t at = hash & mask_;
-    for (; slots_[at].value >= 0; at = (at + 1) & mask_) {
-      if (slots_[at].word == word) return false;
-    }
-    slots_[at] = {word, static_cast<std::uint32_t>(hash >> 32), value};
+    const std::size_t at = place(word, hash, spell);
+    if (slots_[at].value >= 0) return false;
+    slots_[at] = {tag_of(hash), value};
     return true;
   }
 
   // -1 if it is not there.
-  std::int32_t find(std::string_view word) const {
-    const std::uint64_t hash = hash_bytes(word);
-    const auto tag = static_cast<std::uint32_t>(hash >> 32);
-    for (std::size_t at = hash & mask_;; at = (at + 1) & mask_) {
-      const Slot& slot = slots_[at];
-      if (slot.value < 0) return -1;
-      if (slot.tag == tag && slot.word == word) return slot.value;
-    }
+  template <class Spell>
+  std::int32_t find(std::string_view word, const Spell& spell) const {
+    return slots_[place(word, hash_bytes(word), spell)].value;
   }
 
  private:
   struct Slot {
-    std::string_view word;
     std::uint32_t tag = 0;
     std::int32_t value = -1;
   };
+  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
+
+  // The slot of the word, or the free one where it would be.
+  template <class Spell>
+  std::size_t place(std::string_view word, std::uint64_t hash, const Spell& spell) const {
+    for (std::size_t at = hash & mask_;; at = (at + 1) & mask_) {
+      const Slot& slot = slots_[at];
+      if (slot.value < 0 || (slot.tag == tag_of(hash) && spell(slot.value) == word)) return at;
+    }
+  }
+
   std::vector<Slot> slots_;
   std::size_t mask_;
 };

@@ -115,6 +115,18 @@ TEST(Tokenizer, ATokenThatMergesDoNotReachIsNotUsed) {
   EXPECT_EQ(make(vocabulary)->encode("xyz"), (Tokens{'x', 'y', 'z'}));
 }
 
+TEST(Tokenizer, AWordIsTheSameTokensWhenItComesAgain) {
+  // The second token of a spelling is what merges make; the first is only spelled like it.
+  Vocabulary vocabulary = small_vocabulary();
+  vocabulary.tokens[3] = "hell";
+  const auto tokenizer = make(vocabulary);
+  for (const char* text : {"hello", "hell", "ow", "helloo", "wow"}) {
+    const Tokens first = tokenizer->encode(text);
+    EXPECT_EQ(tokenizer->encode(text), first) << text;
+    EXPECT_EQ(tokenizer->encode(std::string(text) + " w").front(), first.front()) << text;
+  }
+}
+
 TEST(Tokenizer, WhatIsUnknownIsRefusedByName) {
   Vocabulary vocabulary = small_vocabulary("klingon");
   EXPECT_NE(error_of(vocabulary).find("\"klingon\""), std::string::npos);

@@ -25,7 +25,7 @@ struct Vocabulary {
   std::string pre;                  // tokenizer.ggml.pre: the splitting rule, "smollm", "gpt-2"
   std::vector<std::string> tokens;  // as in the file (byte-level BPE: in the GPT-2 byte alphabet)
   std::vector<TokenKind> kinds;     // the same length
-  std::vector<std::string> merges;  // "left right"
+  std::vector<std::string> merges;  // "left right"; a tokenizer drops them when it has read them
   std::string chat_template;        // empty if the file has none
   Token bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
   std::vector<Token> end_tokens;  // every token that ends a text: eos, eot, eom, and control tokens so named
