@@ -1,6 +1,8 @@
 #include <coppice/model.h>
 #include <fmt/core.h>
 
+#include <future>
+
 #include "api/impl.h"
 #include "base/check.h"
 #include "base/os.h"
@@ -100,14 +102,24 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
   auto impl = std::make_shared<Impl>();
   COPPICE_TRY(impl->file, core::gguf::File::open(path));
   times.open = since(start);
-  const double tokenizer_start = core::seconds();
-  COPPICE_TRY(impl->tokenizer, make_tokenizer(*impl->file));
-  times.tokenizer = since(tokenizer_start);
   impl->pool =
       std::make_shared<core::ThreadPool>(options.threads > 0 ? options.threads : core::usable_cores());
+  // Making the tokenizer is one thread's work, as long as packing a small model with two: they go side by
+  // side.
+  auto tokenizer =
+      std::async(impl->pool->size() > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                 [&file = *impl->file, &times, since] {
+                   const double begin = core::seconds();
+                   auto made = make_tokenizer(file);
+                   times.tokenizer = since(begin);
+                   return made;
+                 });
   const double weights_start = core::seconds();
-  COPPICE_TRY(impl->model, core::Model::load(impl->file, *impl->pool, options.progress));
+  auto model = core::Model::load(impl->file, *impl->pool, options.progress);
   times.weights = since(weights_start);
+  COPPICE_TRY(impl->tokenizer, tokenizer.get());
+  COPPICE_TRY(impl->model, std::move(model));
+  impl->file->release();
   if (impl->model->config().vocab != impl->tokenizer.size()) {
     return fail(fmt::format("{}: the model has {} tokens and its tokenizer {}; they must be equal", path,
                             impl->model->config().vocab, impl->tokenizer.size()));
