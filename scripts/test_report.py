@@ -1,4 +1,5 @@
-"""Prints what a ctest run came to: test_report.py REPORT.xml (ctest --output-junit).
+"""Prints what ctest runs came to: test_report.py REPORT.xml... (ctest --output-junit). A report that is not there is one
+failed test: its run never came to an end.
 
 A test may cover less on a machine that lacks something (an instruction set, say). It then prints a line with the words
 `not on this machine`, which is shown here, so that nothing is left out silently. The last line is the count.
@@ -32,15 +33,29 @@ def summarise(root):
     return passed, len(failed), len(skipped), lines
 
 
-def main():
+def report(path):
+    """-> as summarise()"""
     try:
-        root = ElementTree.parse(sys.argv[1]).getroot()
+        return summarise(ElementTree.parse(path).getroot())
     except (OSError, ElementTree.ParseError) as error:
-        sys.exit(f"test_report: no readable report of the test run at {sys.argv[1]}: {error}")
-    passed, failed, skipped, lines = summarise(root)
-    print("\n".join(lines))
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or not passed else 0
+        return 0, 1, 0, [f"FAILED: no readable report of a test run at {path}: {error}"]
+
+
+def main():
+    totals = [0, 0, 0]
+    for path in sys.argv[1:]:
+        *counts, lines = report(path)
+        if len(sys.argv) > 2:
+            print(f"{path}: {count_line(counts)}")
+        if lines:
+            print("\n".join(lines))
+        totals = [total + count for total, count in zip(totals, counts)]
+    print(count_line(totals))
+    return 1 if totals[1] or not totals[0] else 0
+
+
+def count_line(counts):
+    return "{} passed, {} failed, {} skipped".format(*counts)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
 """The report counts what ctest did and hides nothing."""
 
+import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -26,6 +30,16 @@ class TestReport(unittest.TestCase):
 
     def test_an_empty_run_has_no_passes(self):
         self.assertEqual(test_report.summarise(ElementTree.fromstring("<testsuite/>"))[0], 0)
+
+    def test_several_reports_are_added_up_and_a_missing_one_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            there = pathlib.Path(folder, "there.xml")
+            there.write_text(REPORT)
+            script = pathlib.Path(__file__).with_name("test_report.py")
+            run = subprocess.run([sys.executable, script, there, there, pathlib.Path(folder, "missing.xml")],
+                                 capture_output=True, text=True)
+        self.assertEqual(run.stdout.splitlines()[-1], "4 passed, 3 failed, 2 skipped")
+        self.assertEqual(run.returncode, 1)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
@@ -80,7 +80,11 @@ CpuFeatures detect() {
   cpu.name = "AArch64";
   cpu.neon = true;
   cpu.fma = true;
+#if defined(__linux__)
   cpu.dotprod = (::getauxval(AT_HWCAP) & (1ul << 20)) != 0;  // HWCAP_ASIMDDP
+#elif defined(__ARM_FEATURE_DOTPROD)
+  cpu.dotprod = true;  // what the compiler takes for granted here
+#endif
   return cpu;
 }
 

@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <fstream>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
+
+#include "base/float_control_testing.h"
 
 namespace coppice::core {
 namespace {
@@ -202,19 +204,32 @@ TEST(CpuFeatures, AgreeWithTheCompilersOwnDetection) {
   EXPECT_EQ(cpu.avx512vl, __builtin_cpu_supports("avx512vl") != 0);
   EXPECT_EQ(cpu.avx512_vnni, __builtin_cpu_supports("avx512vnni") != 0);
 }
+#elif defined(__aarch64__) && defined(__linux__)
+TEST(CpuFeatures, AgreeWithTheProcessorsIdRegister) {
+  const CpuFeatures& cpu = cpu_features();
+  EXPECT_FALSE(cpu.name.empty());
+  EXPECT_TRUE(cpu.neon && cpu.fma);
+  if ((::getauxval(AT_HWCAP) & (1ul << 11)) == 0) GTEST_SKIP() << "ID registers: not on this machine";
+  std::uint64_t isar0 = 0;
+  __asm__("mrs %0, ID_AA64ISAR0_EL1" : "=r"(isar0));  // Linux answers for the processor
+  EXPECT_EQ(cpu.dotprod, (isar0 >> 44 & 15) != 0);
+}
+#endif
 
+#ifdef COPPICE_FLOAT_CONTROL
 TEST(DefaultFloatScope, ComputesWithDenormalsInsideAndRestoresFlushingOutside) {
-  const unsigned saved = _mm_getcsr();
-  const unsigned flushing = saved | 0x8040;  // flush to zero, denormals are zero
-  _mm_setcsr(flushing);
+  const std::uint64_t saved = float_control();
+  set_float_control(saved | kFlushing);
   volatile float tiny = 1e-38f;
-  float inside = 0;
+  volatile float outside = tiny * 0.25f, inside = 0;
   {
     DefaultFloatScope scope;
     inside = tiny * 0.25f;
   }
-  EXPECT_EQ(_mm_getcsr() & 0x8040u, 0x8040u);
-  _mm_setcsr(saved);
+  const std::uint64_t after = float_control();
+  set_float_control(saved);
+  EXPECT_EQ(after & kFlushing, kFlushing);
+  EXPECT_EQ(outside, 0.0f);
   EXPECT_GT(inside, 0.0f);
 }
 #endif

@@ -7,10 +7,7 @@
 #include <thread>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
+#include "base/float_control_testing.h"
 #include "base/os.h"
 
 namespace coppice::core {
@@ -129,19 +126,19 @@ TEST(ThreadPool, ManyShortLivedPoolsStartAndStop) {
   }
 }
 
-#if defined(__x86_64__)
+#ifdef COPPICE_FLOAT_CONTROL
 TEST(ThreadPool, EveryThreadComputesWithTheDefaultFloatEnvironment) {
-  const unsigned saved = _mm_getcsr();
-  _mm_setcsr(saved | 0x8040);  // a host process that flushes denormals to zero
-  std::vector<unsigned> words(3, 0);
+  const std::uint64_t saved = float_control();
+  set_float_control(saved | kFlushing);  // a host process that flushes denormals to zero
+  std::vector<std::uint64_t> words(3, 0);
   {
     ThreadPool pool(3);
-    pool.run([&](int thread) { words[static_cast<std::size_t>(thread)] = _mm_getcsr(); });
+    pool.run([&](int thread) { words[static_cast<std::size_t>(thread)] = float_control(); });
   }
-  const unsigned after = _mm_getcsr();
-  _mm_setcsr(saved);
-  for (const unsigned word : words) EXPECT_EQ(word & 0xffc0u, 0x1f80u);
-  EXPECT_EQ(after & 0x8040u, 0x8040u);
+  const std::uint64_t after = float_control();
+  set_float_control(saved);
+  for (const std::uint64_t word : words) EXPECT_EQ(word & kFloatControlMask, kFloatControlDefault);
+  EXPECT_EQ(after & kFlushing, kFlushing);
 }
 #endif
 

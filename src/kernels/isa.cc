@@ -28,6 +28,10 @@ const Isa kIsas[] = {
               cpu.avx512vl && cpu.avx512_vnni;
      }},
 #endif
+#ifdef COPPICE_NEON_KERNELS
+    {&kNeonKernels, [](const CpuFeatures& cpu) { return cpu.neon; }},
+    {&kNeonDotKernels, [](const CpuFeatures& cpu) { return cpu.neon && cpu.dotprod; }},
+#endif
 };
 constexpr std::size_t kCount = std::size(kIsas);
 

@@ -12,12 +12,18 @@ extern const Kernels kScalarKernels;
 #define COPPICE_X86_KERNELS 1
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512VnniKernels;
+#elif defined(__aarch64__)
+#define COPPICE_NEON_KERNELS 1
+extern const Kernels kNeonKernels;
+extern const Kernels kNeonDotKernels;
 #endif
 
 // The integer products of quantised kinds, in files of their own.
 struct WeightsView;
 void matmul_avx2(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_avx512vnni(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
+void matmul_neon(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
+void matmul_neondot(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 
 // Scalar functions in files of their own.
 void matmul_scalar(const MatmulTask& task, int group_begin, int group_end);
