@@ -42,7 +42,7 @@ class Packing {
   void cut();
   void pack(const Piece& piece);
   std::span<const std::byte> source(const Piece& piece) const;
-  std::int64_t first_bad_row(const Piece& piece) const;
+  std::int64_t first_bad_row(const PackJob& job, int group) const;
   Status verdict() const;
 
   const gguf::File& file_;
@@ -101,30 +101,30 @@ std::span<const std::byte> Packing::source(const Piece& piece) const {
           row * static_cast<std::size_t>(last - first)};
 }
 
-// -1 if every scale of the piece is finite.
-std::int64_t Packing::first_bad_row(const Piece& piece) const {
-  const PackJob& job = jobs_[piece.job];
+// The first row of a group that has a scale or value that is not finite.
+std::int64_t Packing::first_bad_row(const PackJob& job, int group) const {
   const Format& format = *job.tensor->format;
-  const std::size_t row = row_bytes(format, job.matrix->inputs);
-  const int last = std::min(piece.end * kGroupOutputs, job.matrix->outputs);
-  for (int output = piece.begin * kGroupOutputs; output < last; ++output)
-    if (format.find_nonfinite(job.tensor->data + row * static_cast<std::size_t>(output),
-                              job.matrix->inputs) >= 0)
-      return output;
-  return -1;
+  const std::size_t bytes = row_bytes(format, job.matrix->inputs);
+  std::int64_t row = std::int64_t{group} * kGroupOutputs;
+  while (format.find_nonfinite(job.tensor->data + bytes * static_cast<std::size_t>(row), job.matrix->inputs) <
+         0)
+    ++row;
+  return row;
 }
 
 void Packing::pack(const Piece& piece) {
   const PackJob& job = jobs_[piece.job];
-  if (const std::int64_t row = first_bad_row(piece); row >= 0) {
+  for (int group = piece.begin; group < piece.end; ++group) {
+    pack_groups(*job.tensor->format, job.tensor->data, *job.matrix, group, group + 1);
+    if (all_finite(*job.matrix, group, group + 1)) continue;  // while it is in the cache
     // The first of all is reported: pieces are taken in order, so whoever has an earlier one finishes it.
-    const std::uint64_t place = std::uint64_t{piece.job} << 32 | static_cast<std::uint64_t>(row);
+    const std::uint64_t place =
+        std::uint64_t{piece.job} << 32 | static_cast<std::uint64_t>(first_bad_row(job, group));
     std::uint64_t before = bad_.load();
     while (place < before && !bad_.compare_exchange_weak(before, place)) {
     }
     return;
   }
-  pack_groups(*job.tensor->format, job.tensor->data, *job.matrix, piece.begin, piece.end);
   const std::span<const std::byte> bytes = source(piece);
   file_.release(bytes);
   done_.fetch_add(bytes.size(), std::memory_order_relaxed);

@@ -23,11 +23,6 @@ void store(std::byte* at, T value) {
 
 inline constexpr int kBlockValues = 32;  // of Q4_0, Q4_1 and Q8_0
 
-// Where the codes of output `lane` of a group begin in a block of the packed layout (packed.h).
-inline std::byte* lane_codes(std::byte* block, int lane, std::size_t half_bytes) {
-  return block + static_cast<std::size_t>(lane / 16) * half_bytes + 4 * static_cast<std::size_t>(lane % 16);
-}
-
 inline bool finite_half(std::uint16_t half) { return (half & 0x7c00) != 0x7c00; }
 
 // A quantiser's code: the integer part of `value`, kept in [0, 15]; 0 for NaN, whose conversion is undefined.
@@ -40,12 +35,12 @@ inline std::uint8_t nibble_of(float value) {
 inline float inverse(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
 
 // The four functions of a row; what each does stands at Format in formats.h.
-#define COPPICE_FORMAT_FUNCTIONS(family)                                        \
-  namespace family {                                                            \
-  void unpack(const std::byte* blocks, float* values, std::int64_t count);      \
-  void quantize(const float* values, std::byte* blocks, std::int64_t count);    \
-  void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group); \
-  std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count);     \
+#define COPPICE_FORMAT_FUNCTIONS(family)                                                                \
+  namespace family {                                                                                    \
+  void unpack(const std::byte* blocks, float* values, std::int64_t count);                              \
+  void quantize(const float* values, std::byte* blocks, std::int64_t count);                            \
+  void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group); \
+  std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count);                             \
   }
 COPPICE_FORMAT_FUNCTIONS(q4_0)
 COPPICE_FORMAT_FUNCTIONS(q4_1)

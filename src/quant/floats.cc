@@ -1,10 +1,12 @@
 // F32, F16 and BF16: a value is a block of one. Conversions are written out on bits, so that they round to
 // nearest even and treat infinities and NaN alike on every machine and compiler. A NaN comes out quiet with
 // its sign and the bits of its payload that fit, as the CPUs' own instructions do it.
+#include <algorithm>
 #include <bit>
 
 #include "quant/blocks.h"
 #include "quant/formats.h"
+#include "quant/pack_rows.h"
 
 namespace coppice::core {
 
@@ -54,12 +56,31 @@ std::uint16_t f32_to_bf16(float value) {
 
 namespace {
 
-// Values of `Bits` are laid one a lane, input after input.
+// Values of `Bits` are laid one an output, input after input. Squares of 16 bytes a row are transposed, all
+// of a line of a row before the next rows: rows may lie a power of two apart, where few lines fit the cache.
 template <class Bits>
-void pack_values(const std::byte* row, int inputs, int lane, std::byte* group) {
-  for (int k = 0; k < inputs; ++k)
-    store(group + sizeof(Bits) * static_cast<std::size_t>(kGroupOutputs * k + lane),
-          load<Bits>(row + sizeof(Bits) * static_cast<std::size_t>(k)));
+void pack_values(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
+  constexpr int kSide = 16 / static_cast<int>(sizeof(Bits));  // of a square
+  constexpr int kLine = 64 / static_cast<int>(sizeof(Bits));  // inputs
+  constexpr std::size_t kUnit = sizeof(Bits) * kGroupOutputs;
+  const auto source = [&](int lane, int input) {
+    return rows + stride * static_cast<std::size_t>(lane) + sizeof(Bits) * static_cast<std::size_t>(input);
+  };
+  const auto place = [&](int lane, int input) {
+    return group + kUnit * static_cast<std::size_t>(input) + sizeof(Bits) * static_cast<std::size_t>(lane);
+  };
+  const int square_lanes = outputs / kSide * kSide, square_inputs = inputs / kSide * kSide;
+  for (int line = 0; line < square_inputs; line += kLine)
+    for (int lane = 0; lane < square_lanes; lane += kSide)
+      for (int k = line; k < std::min(line + kLine, square_inputs); k += kSide) {
+        if constexpr (sizeof(Bits) == 4) transpose_dwords(source(lane, k), stride, place(lane, k), kUnit);
+        if constexpr (sizeof(Bits) == 2) transpose_words(source(lane, k), stride, place(lane, k), kUnit);
+      }
+  const auto copy = [&](int lane, int first) {
+    for (int k = first; k < inputs; ++k) store(place(lane, k), load<Bits>(source(lane, k)));
+  };
+  for (int lane = 0; lane < square_lanes; ++lane) copy(lane, square_inputs);
+  for (int lane = square_lanes; lane < outputs; ++lane) copy(lane, 0);
 }
 
 // The first of `count` values whose exponent bits are all set.
@@ -80,8 +101,8 @@ void unpack(const std::byte* blocks, float* values, std::int64_t count) {
 void quantize(const float* values, std::byte* blocks, std::int64_t count) {
   std::memcpy(blocks, values, sizeof(float) * static_cast<std::size_t>(count));
 }
-void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
-  pack_values<std::uint32_t>(row, inputs, lane, group);
+void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
+  pack_values<std::uint32_t>(rows, stride, outputs, inputs, group);
 }
 std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
   return find_exponent<std::uint32_t>(blocks, count, 0x7f800000);
@@ -97,8 +118,8 @@ void unpack(const std::byte* blocks, float* values, std::int64_t count) {
 void quantize(const float* values, std::byte* blocks, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) store(blocks + 2 * i, f32_to_f16(values[i]));
 }
-void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
-  pack_values<std::uint16_t>(row, inputs, lane, group);
+void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
+  pack_values<std::uint16_t>(rows, stride, outputs, inputs, group);
 }
 std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
   return find_exponent<std::uint16_t>(blocks, count, 0x7c00);
@@ -114,8 +135,8 @@ void unpack(const std::byte* blocks, float* values, std::int64_t count) {
 void quantize(const float* values, std::byte* blocks, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) store(blocks + 2 * i, f32_to_bf16(values[i]));
 }
-void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
-  pack_values<std::uint16_t>(row, inputs, lane, group);
+void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
+  pack_values<std::uint16_t>(rows, stride, outputs, inputs, group);
 }
 std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {
   return find_exponent<std::uint16_t>(blocks, count, 0x7f80);

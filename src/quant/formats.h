@@ -24,8 +24,9 @@ struct Format {
   void (*unpack)(const std::byte* blocks, float* values, std::int64_t count);
   // The format's reference quantiser (as the gguf package's quantize).
   void (*quantize)(const float* values, std::byte* blocks, std::int64_t count);
-  // Writes output `lane` (0..31) of a group of the packed layout from one tensor row of `inputs`.
-  void (*pack_lane)(const std::byte* row, int inputs, int lane, std::byte* group);
+  // Writes outputs 0 .. outputs - 1 (at most 32) of a group of the packed layout, for `inputs` inputs (whole
+  // blocks) from `group` on, out of as many tensor rows `stride` bytes apart.
+  void (*pack_rows)(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group);
   // The first scale that is not finite in [blocks, count values), as a value index; -1 if none.
   std::int64_t (*find_nonfinite)(const std::byte* blocks, std::int64_t count);
 };

@@ -49,22 +49,47 @@ INSTANTIATE_TEST_SUITE_P(EachRow, FormatsTest,
                          [](const auto& row) { return row.param; });
 
 TEST_P(FormatsTest, PackingIsLossless) {
-  const int inputs = 96;
-  for (const int outputs : {1, 15, 16, 17, 40}) {
-    const std::int64_t count = static_cast<std::int64_t>(inputs) * outputs;
-    const std::vector<std::byte> blocks = random_blocks(format(), count, 7);
-    std::vector<float> expected(static_cast<std::size_t>(count));
-    format().unpack(blocks.data(), expected.data(), count);
-    const auto matrix = pack(format(), blocks.data(), outputs, inputs);
-    ASSERT_TRUE(matrix);
-    EXPECT_EQ(matrix->data.size(), matrix->bytes());
-    std::vector<float> row(inputs);
-    for (int output = 0; output < outputs; ++output) {
-      unpack_row(*matrix, output, row.data());
-      for (int k = 0; k < inputs; ++k)  // bits: -0 and 0 differ
-        ASSERT_EQ(bits(row[static_cast<std::size_t>(k)]),
-                  bits(expected[static_cast<std::size_t>(output * inputs + k)]));
+  // Around the edges of vectors, halves, groups and slices.
+  std::vector<int> widths = {32, 96, 256, 288};
+  if (format().block_values == 1) widths.insert(widths.end(), {1, 5, 8, 31, 259});
+  for (const int inputs : widths) {
+    for (const int outputs : {1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 40, 63, 65}) {
+      const std::int64_t count = static_cast<std::int64_t>(inputs) * outputs;
+      const std::vector<std::byte> blocks = random_blocks(format(), count, 7);
+      std::vector<float> expected(static_cast<std::size_t>(count));
+      format().unpack(blocks.data(), expected.data(), count);
+      const auto matrix = pack(format(), blocks.data(), outputs, inputs);
+      ASSERT_TRUE(matrix);
+      EXPECT_EQ(matrix->data.size(), matrix->bytes());
+      EXPECT_TRUE(all_finite(*matrix, 0, matrix->groups()));
+      std::vector<float> row(static_cast<std::size_t>(inputs));
+      for (int output = 0; output < outputs; ++output) {
+        unpack_row(*matrix, output, row.data());
+        for (int k = 0; k < inputs; ++k)  // bits: -0 and 0 differ
+          ASSERT_EQ(bits(row[static_cast<std::size_t>(k)]),
+                    bits(expected[static_cast<std::size_t>(output * inputs + k)]))
+              << outputs << " x " << inputs << ", output " << output << ", input " << k;
+      }
     }
+  }
+}
+
+// Whatever was there before, and for every byte: a file of packed weights must not depend on it.
+TEST_P(FormatsTest, WhatLiesBeyondTheLastOutputIsZero) {
+  for (const int outputs : {1, 18, 35}) {
+    const std::vector<std::byte> blocks = random_blocks(format(), 64 * outputs, 8);
+    auto matrix = pack(format(), blocks.data(), outputs, 64);
+    ASSERT_TRUE(matrix);
+    const std::vector<std::byte> first(matrix->data.data(), matrix->data.data() + matrix->bytes());
+    std::memset(matrix->data.data(), 0xff, matrix->bytes());
+    pack_groups(format(), blocks.data(), *matrix, 0, matrix->groups());
+    EXPECT_EQ(std::memcmp(matrix->data.data(), first.data(), first.size()), 0) << outputs;
+    std::int64_t zeros = 0;
+    for (std::size_t i = matrix->group_bytes() * static_cast<std::size_t>(outputs / 32); i < first.size();
+         ++i)
+      zeros += first[i] == std::byte{0};
+    const int beyond = matrix->groups() * 32 - outputs;
+    EXPECT_GE(zeros, static_cast<std::int64_t>(row_bytes(format(), 64)) * beyond) << outputs;
   }
 }
 
@@ -111,6 +136,25 @@ TEST_P(FormatsTest, ANonFiniteScaleIsFoundWhereItIs) {
     std::vector<std::byte> bad = blocks;
     std::memcpy(bad.data() + row_bytes(format(), at) + shift, &top, 2);
     EXPECT_EQ(format().find_nonfinite(bad.data(), count), at);
+  }
+}
+
+TEST_P(FormatsTest, ANonFiniteScaleIsSeenInItsPackedGroupAndInNoOther) {
+  const int inputs = 96, outputs = 100;
+  for (const int row : {0, 31, 32, 77, 99}) {
+    for (const int block : {0, 2}) {
+      std::vector<std::byte> blocks = random_blocks(format(), inputs * outputs, 12);
+      const std::size_t at = row_bytes(format(), static_cast<std::int64_t>(row) * inputs + block * 32);
+      // Q4_1's offset is behind its scale; a float's exponent is in its last two bytes.
+      const std::size_t behind = format().name == "Q4_1" && block == 2 ? 2 : format().name == "F32" ? 2 : 0;
+      const bool wide = format().name == "F32" || format().name == "BF16";
+      const std::uint16_t broken = wide ? (block == 0 ? 0x7f80 : 0xffc1) : (block == 0 ? 0x7c00 : 0xfe01);
+      std::memcpy(blocks.data() + at + behind, &broken, 2);
+      const auto matrix = pack(format(), blocks.data(), outputs, inputs);
+      ASSERT_TRUE(matrix);
+      for (int group = 0; group < 4; ++group)
+        EXPECT_EQ(all_finite(*matrix, group, group + 1), group != row / 32) << row << ", block " << block;
+    }
   }
 }
 

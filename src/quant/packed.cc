@@ -1,5 +1,8 @@
 #include "quant/packed.h"
 
+#include <cstring>
+#include <limits>
+
 #include "base/check.h"
 #include "quant/blocks.h"
 #include "quant/formats.h"
@@ -54,7 +57,45 @@ float float_value(PackedKind kind, const std::byte* unit, int lane) {
   }
 }
 
+using Halves = std::int16_t __attribute__((vector_size(16)));
+using Singles = std::int32_t __attribute__((vector_size(16)));
+
+// Whether some value in [at, at + bytes), a multiple of 16, is infinite or NaN: its magnitude is `infinity`
+// or more. Vectors of 16 bytes, so that what was just packed is checked at the speed of the cache.
+template <class Vector, class Bits>
+bool any_nonfinite(const std::byte* at, std::size_t bytes, Bits infinity) {
+  constexpr Bits kMagnitude = std::numeric_limits<Bits>::max();
+  Vector bad{};
+  for (std::size_t i = 0; i < bytes; i += sizeof(Vector))
+    bad |= (load<Vector>(at + i) & kMagnitude) >= infinity;
+  std::uint64_t words[2];
+  std::memcpy(words, &bad, sizeof(words));
+  return (words[0] | words[1]) != 0;
+}
+
 }  // namespace
+
+bool all_finite(const PackedMatrix& matrix, int group_begin, int group_end) {
+  const std::byte* begin = matrix.group(group_begin);
+  const std::byte* end = matrix.group(group_end);
+  const auto bytes = static_cast<std::size_t>(end - begin);
+  switch (matrix.kind) {
+    case PackedKind::f32:
+      return !any_nonfinite<Singles>(begin, bytes, std::int32_t{0x7f800000});
+    case PackedKind::f16:
+      return !any_nonfinite<Halves>(begin, bytes, std::int16_t{0x7c00});
+    case PackedKind::bf16:
+      return !any_nonfinite<Halves>(begin, bytes, std::int16_t{0x7f80});
+    default:
+      break;
+  }
+  const std::size_t scales = matrix.kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
+  const std::size_t unit = packed_unit_bytes(matrix.kind);
+  bool bad = false;
+  for (const std::byte* block = begin; block < end; block += unit)
+    bad |= any_nonfinite<Halves>(block + scales, unit - scales, std::int16_t{0x7c00});
+  return !bad;
+}
 
 std::size_t packed_unit_bytes(PackedKind kind) {
   switch (kind) {

@@ -5,13 +5,11 @@
 // stream of whole lines.
 //
 //   q4, q4_offset  per block of 32 outputs x 32 inputs: 256 bytes of nibbles for each half, then 32 f16
-//   scales
-//                  d, and for q4_offset 32 f16 offsets m. Of a half, byte (64*j + 4*lane + t), j in 0..3, t
-//                  in 0..3: its low nibble is input 4*j + t, its high nibble input 16 + 4*j + t. q4: value =
-//                  d * (nibble - 8). q4_offset: value = d * nibble + m.
+//                  scales d, and for q4_offset 32 f16 offsets m. Of a half, byte (64*j + 4*lane + t), j in
+//                  0..3, t in 0..3: its low nibble is input 4*j + t, its high nibble input 16 + 4*j + t.
+//                  q4: value = d * (nibble - 8). q4_offset: value = d * nibble + m.
 //   q8             per block: 512 bytes for each half, byte (64*j + 4*lane + t), j in 0..7, is input 4*j + t
-//   as
-//                  code + 128 (unsigned), then 32 f16 scales d. value = d * (byte - 128).
+//                  as code + 128 (unsigned), then 32 f16 scales d. value = d * (byte - 128).
 //   f32, f16, bf16 per input k: 32 values, one an output.
 #pragma once
 
@@ -49,6 +47,10 @@ struct PackedMatrix {
 
 // Bytes of one block (quantised kinds: 32 outputs x 32 inputs) or of one input (float kinds: 32 outputs).
 std::size_t packed_unit_bytes(PackedKind kind);
+
+// Whether every scale, offset or float value of groups [group_begin, group_end) is finite; the zeros beyond
+// the last output are.
+bool all_finite(const PackedMatrix& matrix, int group_begin, int group_end);
 
 // Row `output` of the matrix as f32, exactly the source's values. out: [inputs]
 void unpack_row(const PackedMatrix& matrix, int output, float* out);

@@ -2,6 +2,7 @@
 // 16 + i in its high one. value = d * (nibble - 8).
 #include "quant/blocks.h"
 #include "quant/formats.h"
+#include "quant/pack_rows.h"
 
 namespace coppice::core::q4_0 {
 namespace {
@@ -42,14 +43,12 @@ void quantize(const float* values, std::byte* blocks, std::int64_t count) {
   }
 }
 
-void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
+// The file's byte i pairs inputs i and 16 + i, and so does the packed layout: codes move as they are.
+void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
   const std::size_t unit = packed_unit_bytes(PackedKind::q4);
-  for (int at = 0; at < inputs; at += kBlockInputs, row += kBytes, group += unit) {
-    std::byte* codes = lane_codes(group, lane, kQ4Half);
-    // The file's byte i pairs inputs i and 16 + i, and so does the packed layout: four bytes move as they
-    // are.
-    for (int j = 0; j < 4; ++j) std::memcpy(codes + 64 * j, row + 2 + 4 * j, 4);
-    std::memcpy(group + kQ4Scales + 2 * lane, row, 2);
+  for (int at = 0; at < inputs; at += kBlockInputs, rows += kBytes, group += unit) {
+    pack_codes<16>(rows + 2, stride, outputs, group);
+    pack_halves(rows, stride, outputs, group + kQ4Scales);
   }
 }
 

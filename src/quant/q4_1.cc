@@ -4,6 +4,7 @@
 
 #include "quant/blocks.h"
 #include "quant/formats.h"
+#include "quant/pack_rows.h"
 
 namespace coppice::core::q4_1 {
 namespace {
@@ -40,13 +41,12 @@ void quantize(const float* values, std::byte* blocks, std::int64_t count) {
   }
 }
 
-void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
+void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
   const std::size_t unit = packed_unit_bytes(PackedKind::q4_offset);
-  for (int at = 0; at < inputs; at += kBlockInputs, row += kBytes, group += unit) {
-    std::byte* codes = lane_codes(group, lane, kQ4Half);
-    for (int j = 0; j < 4; ++j) std::memcpy(codes + 64 * j, row + 4 + 4 * j, 4);
-    std::memcpy(group + kQ4Scales + 2 * lane, row, 2);
-    std::memcpy(group + kQ4Offsets + 2 * lane, row + 2, 2);
+  for (int at = 0; at < inputs; at += kBlockInputs, rows += kBytes, group += unit) {
+    pack_codes<16>(rows + 4, stride, outputs, group);
+    pack_halves(rows, stride, outputs, group + kQ4Scales);
+    pack_halves(rows + 2, stride, outputs, group + kQ4Offsets);
   }
 }
 

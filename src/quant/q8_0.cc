@@ -3,6 +3,7 @@
 
 #include "quant/blocks.h"
 #include "quant/formats.h"
+#include "quant/pack_rows.h"
 
 namespace coppice::core::q8_0 {
 namespace {
@@ -36,15 +37,12 @@ void quantize(const float* values, std::byte* blocks, std::int64_t count) {
   }
 }
 
-void pack_lane(const std::byte* row, int inputs, int lane, std::byte* group) {
+void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
+  constexpr std::uint32_t kPlus128 = 0x80808080u;  // in each byte
   const std::size_t unit = packed_unit_bytes(PackedKind::q8);
-  for (int at = 0; at < inputs; at += kBlockInputs, row += kBytes, group += unit) {
-    std::byte* codes = lane_codes(group, lane, kQ8Half);
-    for (int j = 0; j < 8; ++j) {
-      const auto four = load<std::uint32_t>(row + 2 + 4 * j);
-      store(codes + 64 * j, four ^ 0x80808080u);  // + 128 in each byte
-    }
-    std::memcpy(group + kQ8Scales + 2 * lane, row, 2);
+  for (int at = 0; at < inputs; at += kBlockInputs, rows += kBytes, group += unit) {
+    pack_codes<32>(rows + 2, stride, outputs, group, kPlus128);
+    pack_halves(rows, stride, outputs, group + kQ8Scales);
   }
 }
 
