@@ -1,6 +1,7 @@
 // Everything: #include <coppice/coppice.h>
 #pragma once
 
+#include <coppice/bench.h>
 #include <coppice/engine.h>
 #include <coppice/error.h>
 #include <coppice/model.h>

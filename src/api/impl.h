@@ -32,6 +32,8 @@ struct Model::Impl {
 
 // Results and handles of one file, made alike by load() of each.
 Result<Tokenizer> make_tokenizer(const core::gguf::File& file);
+// Makes it the process's; empty: leaves it. An error names those there are.
+Status choose_isa(const std::string& isa);
 Result<core::CacheType> cache_type(const std::string& name);
 core::CacheType cache_type(KvType type);
 

@@ -11,16 +11,6 @@
 namespace coppice {
 namespace {
 
-Status choose_isa(const std::string& isa) {
-  if (isa.empty() || core::force_kernels(isa)) return {};
-  std::string choices;
-  for (const core::Kernels* table : core::all_kernels()) {
-    if (core::usable(*table)) choices += fmt::format("{}{}", choices.empty() ? "" : ", ", table->name);
-  }
-  return fail(
-      fmt::format("instruction set \"{}\" is not on this machine or not known; there is {}", isa, choices));
-}
-
 ModelInfo describe(const core::gguf::File& file, const core::Model& model) {
   const core::ModelConfig& config = model.config();
   ModelInfo info;
@@ -42,6 +32,16 @@ ModelInfo describe(const core::gguf::File& file, const core::Model& model) {
 }
 
 }  // namespace
+
+Status choose_isa(const std::string& isa) {
+  if (isa.empty() || core::force_kernels(isa)) return {};
+  std::string choices;
+  for (const core::Kernels* table : core::all_kernels()) {
+    if (core::usable(*table)) choices += fmt::format("{}{}", choices.empty() ? "" : ", ", table->name);
+  }
+  return fail(
+      fmt::format("instruction set \"{}\" is not on this machine or not known; there is {}", isa, choices));
+}
 
 Result<Tokenizer> make_tokenizer(const core::gguf::File& file) {
   COPPICE_TRY(auto vocabulary, core::Vocabulary::read(file));

@@ -158,6 +158,8 @@ std::uint64_t memory_available() {
   return std::min(machine_memory("MemAvailable:"), group_memory().available);
 }
 
+std::uint64_t peak_memory() { return labelled(contents("/proc/self/status"), "VmHWM:").value_or(0) * 1024; }
+
 std::string home_directory() {
   if (std::string home = environment("HOME"); !home.empty()) return home;
   const passwd* entry = ::getpwuid(::getuid());

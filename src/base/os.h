@@ -59,10 +59,12 @@ class Buffer {
 using Append = std::function<Status(std::span<const std::byte>)>;
 Status write_file(const std::string& path, const std::function<Status(const Append&)>& write);
 Result<std::string> read_file(const std::string& path);
+Status warm_file(const std::string& path);  // reads it and keeps nothing: it lies in the page cache then
 
 int usable_cores();                    // affinity and cgroup limits respected, at least 1
 std::uint64_t memory_total();          // bytes; the smaller of the machine's and the cgroup's
 std::uint64_t memory_available();      // bytes
+std::uint64_t peak_memory();           // bytes: the most this process ever had; 0 where nobody knows
 std::string cache_directory();         // $COPPICE_CACHE, else $XDG_CACHE_HOME/coppice, else ~/.cache/coppice
 std::string home_directory();          // empty when there is none
 bool is_terminal(int descriptor);      // 0 stdin, 1 stdout, 2 stderr

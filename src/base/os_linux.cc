@@ -259,6 +259,18 @@ Result<std::string> read_file(const std::string& path) {
   return result;
 }
 
+Status warm_file(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return fail(fmt::format("{}: cannot open: {}", path, reason(errno)));
+  std::vector<std::byte> piece(1 << 20);
+  for (;;) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(fmt::format("{}: cannot read: {}", path, reason(errno)));
+    if (got == 0) return {};
+  }
+}
+
 bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
 
 int terminal_columns(int descriptor) {

@@ -101,7 +101,7 @@ class Machine(program.Case):
         self.assertRegex(self.run_well("--version")[0], r"\Acoppice \d+\.\d+\.\d+\n\Z")
 
     def test_help_of_every_command_is_on_stdout(self):
-        for command in (["generate"], ["chat"], ["bench", "decode"], ["eval", "ppl"], ["eval", "logits"], ["eval", "layers"],
+        for command in (["generate"], ["chat"], ["bench", "decode"], ["bench", "kernels"], ["bench", "cost"], ["bench", "load"], ["eval", "ppl"], ["eval", "logits"], ["eval", "layers"],
                         ["tokenize"], ["inspect"], ["info"], ["models"], ["ngram", "build"], ["slice"], ["random-model"]):
             out, said = self.run_well(*command, "--help")
             self.assertEqual(said, "")

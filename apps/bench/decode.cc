@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "answer.h"
+#include "bench/benches.h"
 #include "command.h"
 #include "files.h"
 #include "options.h"
@@ -380,12 +381,10 @@ Result<int> run_decode(const Flags& flags) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, const Choose& choose) {
-  CLI::App* bench = app.add_subcommand("bench", "measure");
-  bench->require_subcommand(1);
+void add_decode(CLI::App& bench, const Choose& choose) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
-      bench->add_subcommand("decode", "the same prompts plain and with speculation: speed, and same text");
+      bench.add_subcommand("decode", "the same prompts plain and with speculation: speed, and same text");
   flags->model.add(*command);
   command
       ->add_option("--prompts", flags->prompts,

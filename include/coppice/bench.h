@@ -1,0 +1,125 @@
+// Measuring: what kernels and passes cost beside what this machine can do at best. What is compared is timed
+// in turn, round by round, so that a machine whose speed drifts favours nobody; shares and ratios are made
+// within a round and the median over the rounds is given. docs/measuring.md tells how the figures are meant
+// to be read.
+#pragma once
+
+#include <coppice/error.h>
+#include <coppice/model.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coppice {
+
+// Over the rounds: the median, and the quartiles.
+struct Spread {
+  double median = 0, low = 0, high = 0;
+};
+
+// Hears the fraction done and what is being measured; false stops (the measurement then is an error).
+using BenchProgress = std::function<bool(double fraction, std::string_view what)>;
+
+// What all threads together did with the instruction set at hand.
+struct MachineSpeed {
+  std::string isa;
+  int threads = 0;
+  Spread int8_peak;  // multiply-adds a second, in a loop that touches no memory
+  Spread f32_peak;
+};
+
+struct KernelBenchOptions {
+  // The shape whose matrices are made, at random: that of SmolLM2-135M. The head is left out.
+  int hidden = 576, feed_forward = 1536, heads = 9, kv_heads = 3, head_dim = 64, layers = 30;
+  int vocab = 49152;               // of noise and argmax
+  std::vector<std::string> kinds;  // of packed weights: q4, q4_offset, q8, f16, ...; empty: all
+  std::vector<int> rows = {1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 512};
+  std::vector<int> positions = {256, 2048};  // of attention
+  int repeats = 7;
+  int threads = 0;  // 0: what this process may use
+  std::string isa;  // as in ModelOptions
+  BenchProgress progress;
+};
+
+struct KernelTiming {
+  std::string kernel;   // "matmul", "attention", "rms_norm", ...
+  std::string variant;  // kind of weights, type of cache, or empty
+  int rows = 1;         // of the pass
+  int count = 0;        // positions of attention, numbers of the others
+  Spread seconds;  // matmul, attention: all matrices or layers, on all threads; others: one call, one thread
+  double bytes = 0;  // that have to be read, each once
+  double multiply_adds = 0;
+  Spread of_read;  // the time of a pure read loop over the same bytes, divided by this time
+  Spread of_peak;  // multiply-adds a second, divided by the int8 (quantised) or f32 peak; 0: not counted
+  double limit() const { return of_read.median > of_peak.median ? of_read.median : of_peak.median; }
+};
+
+struct KernelReport {
+  MachineSpeed machine;
+  std::vector<KernelTiming> timings;
+};
+Result<KernelReport> bench_kernels(const KernelBenchOptions& options);
+
+struct CostOptions {
+  std::vector<int> rows = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64};  // 1 is always measured
+  std::vector<int> contexts = {128, 1024};  // committed positions that the rows see
+  int prefill = 512;                        // tokens of a prompt; 0: none is measured
+  int chunk = 128;                          // rows of one of its passes
+  std::string cache = "f16";
+  int repeats = 7;
+  BenchProgress progress;
+};
+
+// A pass as the engine makes it for a tree: the root's row is committed, the others lie in scratch slots, all
+// want logits. Drawing is not part of it.
+struct PassCost {
+  int rows = 0, context = 0;
+  Spread seconds;
+  Spread ratio;    // C(n) / C(1) at this context
+  Spread of_read;  // the read loop over the weights, divided by this
+  Spread of_peak;  // the time of its matmuls at peak, divided by this
+  std::uint64_t kv_bytes = 0;
+};
+
+struct CostReport {
+  MachineSpeed machine;
+  std::string cache;
+  std::uint64_t weight_bytes = 0;  // read by a pass
+  double multiply_adds = 0;        // of the matmuls, one row with logits
+  Spread read_seconds;             // the pure read loop over the packed weights
+  std::vector<PassCost> passes;    // contexts ascending, rows ascending
+  int prefill = 0, chunk = 0;
+  Spread prefill_seconds;
+  Spread prefill_of_peak;
+};
+Result<CostReport> bench_cost(const Model& model, const CostOptions& options);
+
+struct LoadOptions {
+  int threads = 0;
+  std::string isa;
+  std::string cache = "f16";
+  int context = 0;  // of the engine; 0: its default
+  int repeats = 5;  // loads; the memory is that of the first
+  BenchProgress progress;
+};
+
+struct LoadReport {
+  std::string path;
+  int rounds = 0;
+  Spread open, tokenizer, weights;  // parts of load, which may overlap
+  Spread load;                      // Model::load()
+  Spread engine;                    // Engine::make()
+  Spread first_token;               // prompt of one token to the first token of the answer
+  Spread total;                     // from nothing to the first token
+  std::uint64_t file_bytes = 0, weight_bytes = 0;
+  std::uint64_t kv_bytes = 0;    // of the cache, when it is full
+  std::uint64_t peak_bytes = 0;  // the most memory this process ever had, up to the first token
+};
+// The file is read once before, so that it lies in the page cache. To be called in a fresh process: memory
+// that was used before counts.
+Result<LoadReport> bench_load(const std::string& path, const LoadOptions& options);
+
+}  // namespace coppice
