@@ -180,7 +180,7 @@ Status KernelBench::matmuls(const KindName& kind) {
   return {};
 }
 
-// Rows over the same committed positions, in every layer: threads share heads and rows.
+// Rows over the same committed positions, in every layer: threads share the heads of the rows.
 Status KernelBench::attention(const CacheName& cache, int positions) {
   const core::KvLayout layout{cache.type, options_.kv_heads, options_.heads, options_.head_dim};
   const auto blocks =
@@ -205,19 +205,23 @@ Status KernelBench::attention_rows(const CacheName& cache, int positions, const 
   std::vector<float> workspace(floats * static_cast<std::size_t>(pool_.size()));
   const auto pass = [&](int rows) {
     pool_.run([&](int thread) {
-      const core::Span1 mine = core::share(rows * layout.kv_heads, thread, pool_.size());
-      for (int layer = 0; layer < options_.layers; ++layer)
-        for (int work = mine.begin; work < mine.end; ++work) {
-          const auto index = static_cast<std::size_t>(work / layout.kv_heads);
-          core::AttentionRow row;
-          row.q = q.data() + index * width, row.out = out.data() + index * width;
+      const core::Span1 mine = core::share(rows * layout.heads, thread, pool_.size());
+      core::AttentionRow seen[kMostRows];
+      for (int layer = 0; layer < options_.layers; ++layer) {
+        for (int i = 0; i < rows; ++i) {
+          core::AttentionRow& row = seen[i];
+          row.q = q.data() + static_cast<std::size_t>(i) * width;
+          row.out = out.data() + static_cast<std::size_t>(i) * width;
           row.position = positions - 1, row.committed = positions;
           row.table = table.data(), row.block_stride = layout.block_bytes();
           row.blocks = memory.data() + layer_bytes * static_cast<std::size_t>(layer);
-          row.workspace = workspace.data() + floats * static_cast<std::size_t>(thread);
-          const int head = work % layout.kv_heads;
-          kernels_.attention(layout, row, head, head + 1);
         }
+        core::AttentionTask task;
+        task.rows = seen, task.row_count = rows;
+        task.query_begin = mine.begin, task.query_end = mine.end;
+        task.workspace = workspace.data() + floats * static_cast<std::size_t>(thread);
+        kernels_.attention(layout, task);
+      }
     });
     return Status();
   };

@@ -78,8 +78,9 @@ struct Sequence {
     row.q = q.data(), row.out = out.data(), row.position = positions - 1, row.committed = committed;
     row.table = table.data(), row.blocks = blocks.data(), row.block_stride = stride;
     row.slots = slots.data(), row.scratch = scratch.data(), row.scratch_stride = stride;
-    row.workspace = workspace.data();
-    k.attention(layout, row, 0, layout.kv_heads);
+    AttentionTask task;
+    task.rows = &row, task.row_count = 1, task.query_end = layout.heads, task.workspace = workspace.data();
+    k.attention(layout, task);
     return out;
   }
 
@@ -143,6 +144,98 @@ TEST_P(EveryTablesAttention, KvHeadsDoNotDependOnHowTheyAreShared) {
     expect_same_bits({all.begin() + head * 192, all.begin() + (head + 1) * 192},
                      one.attend(table(), 90, true, 1), "head " + std::to_string(head));
   }
+}
+
+// A pass of rows over one cache: `rows` of them commit one position each behind `before` positions, or are
+// nodes of a tree whose parents are chosen at random. Each row must have the bits it has alone, however the
+// queries are cut.
+struct ManyRows {
+  ManyRows(KvLayout shape, int before, int count, bool tree, unsigned seed)
+      : layout(shape), row_values(static_cast<std::size_t>(shape.kv_heads * shape.head_dim)) {
+    std::mt19937 random(seed);
+    const int positions = before + count;
+    const std::vector<float> keys =
+        normal_floats(row_values * static_cast<std::size_t>(positions), seed, 2.0f);
+    const std::vector<float> values =
+        normal_floats(row_values * static_cast<std::size_t>(positions), seed + 1);
+    q = normal_floats(static_cast<std::size_t>(count * shape.heads * shape.head_dim), seed + 2, 0.1f);
+    stride = layout.block_bytes();
+    table.resize(static_cast<std::size_t>(positions) / 16 + 2);
+    std::iota(table.begin(), table.end(), 0);
+    std::shuffle(table.begin(), table.end(), random);
+    blocks = std::move(*Buffer::make(stride * table.size()));
+    scratch = std::move(*Buffer::make(stride * (static_cast<std::size_t>(count) / 16 + 1)));
+    std::memset(blocks.data(), 0xFF, blocks.size());
+    std::memset(scratch.data(), 0xFF, scratch.size());
+    paths.resize(static_cast<std::size_t>(count));
+    rows.resize(static_cast<std::size_t>(count));
+    for (int p = 0; p < positions; ++p) {
+      const bool node = tree && p >= before;
+      std::byte* block =
+          node ? scratch.data() + static_cast<std::size_t>(p - before) / 16 * stride
+               : blocks.data() + static_cast<std::size_t>(table[static_cast<std::size_t>(p) / 16]) * stride;
+      scalar().store_kv(layout, keys.data() + row_values * static_cast<std::size_t>(p),
+                        values.data() + row_values * static_cast<std::size_t>(p), block,
+                        (node ? p - before : p) % 16);
+    }
+    for (int i = 0; i < count; ++i) {
+      AttentionRow& row = rows[static_cast<std::size_t>(i)];
+      auto& path = paths[static_cast<std::size_t>(i)];
+      if (tree) {
+        const int parent = static_cast<int>(random() % static_cast<unsigned>(i + 1)) - 1;  // -1: the root
+        if (parent >= 0) path = paths[static_cast<std::size_t>(parent)];
+        path.push_back(i);
+      }
+      row.committed = tree ? before : before + i + 1;
+      row.position = row.committed + static_cast<int>(path.size()) - 1;
+      row.table = table.data(), row.blocks = blocks.data(), row.block_stride = stride;
+      row.slots = path.data(), row.scratch = scratch.data(), row.scratch_stride = stride;
+      row.q = q.data() + static_cast<std::size_t>(i * layout.heads * layout.head_dim);
+    }
+  }
+
+  std::vector<float> attend(const Kernels& k, int first, int count, const std::vector<int>& cuts) {
+    const auto width = static_cast<std::size_t>(layout.heads * layout.head_dim);
+    std::vector<float> out(width * static_cast<std::size_t>(count), -1.0f),
+        workspace(attention_workspace(layout));
+    for (int i = 0; i < count; ++i)
+      rows[static_cast<std::size_t>(first + i)].out = out.data() + width * static_cast<std::size_t>(i);
+    AttentionTask task;
+    task.rows = rows.data() + first, task.row_count = count, task.workspace = workspace.data();
+    for (std::size_t i = 0; i <= cuts.size(); ++i) {
+      task.query_begin = i == 0 ? 0 : cuts[i - 1];
+      task.query_end = i == cuts.size() ? count * layout.heads : cuts[i];
+      k.attention(layout, task);
+    }
+    return out;
+  }
+
+  KvLayout layout;
+  std::size_t row_values, stride = 0;
+  std::vector<float> q;
+  std::vector<std::int32_t> table;
+  Buffer blocks, scratch;
+  std::vector<std::vector<std::int32_t>> paths;
+  std::vector<AttentionRow> rows;
+};
+
+TEST_P(EveryTablesAttention, ARowHasTheSameBitsAloneAndAmongManyHoweverTheyAreShared) {
+  const KvLayout shapes[] = {
+      {CacheType::f16, 3, 9, 64}, {CacheType::q8_0, 2, 8, 32}, {CacheType::f32, 1, 7, 24}};
+  for (const KvLayout& shape : shapes)
+    for (const bool tree : {false, true})
+      for (const int before : {0, 5, 63, 64, 100, 509}) {
+        const int count = 19;
+        ManyRows many(shape, before, count, tree, static_cast<unsigned>(before + 1));
+        const std::vector<float> whole = many.attend(table(), 0, count, {});
+        const int queries = count * shape.heads;
+        expect_same_bits(whole, many.attend(table(), 0, count, {1, 7, queries / 2, queries - 2}), "cuts");
+        const auto width = static_cast<std::ptrdiff_t>(shape.heads * shape.head_dim);
+        for (int i = 0; i < count; ++i)
+          expect_same_bits(
+              {whole.begin() + width * i, whole.begin() + width * (i + 1)}, many.attend(scalar(), i, 1, {}),
+              name_of(shape) + ", row " + std::to_string(i) + " behind " + std::to_string(before));
+      }
 }
 
 TEST_P(EveryTablesAttention, LargeAndNegativeScoresStayExact) {

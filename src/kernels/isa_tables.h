@@ -27,7 +27,7 @@ void matmul_neondot(const MatmulTask& task, const WeightsView& w, int group_begi
 
 // Scalar functions in files of their own.
 void matmul_scalar(const MatmulTask& task, int group_begin, int group_end);
-void attention_scalar(const KvLayout& layout, const AttentionRow& row, int kv_head_begin, int kv_head_end);
+void attention_scalar(const KvLayout& layout, const AttentionTask& task);
 void store_kv_scalar(const KvLayout& layout, const float* k, const float* v, std::byte* block, int lane);
 float read_all_scalar(const std::byte* data, std::size_t bytes);
 double int8_peak_scalar(std::int64_t rounds);

@@ -35,8 +35,7 @@ struct MatmulTask {
   float* y = nullptr;        // [rows, y_stride], y_stride >= groups * 32 (padding outputs are written)
   std::size_t y_stride = 0;
   int rows = 0;
-  // What this thread reads from memory after its groups, fetched into the cache towards their end. May be
-  // empty.
+  // What this thread reads from memory after its groups, fetched towards their end. May be empty.
   const std::byte* next = nullptr;
   std::size_t next_bytes = 0;
 };
@@ -72,8 +71,7 @@ struct Kernels {
 
   // Rounds one position's keys and values [kv_heads, head_dim] to the cache format and stores them.
   void (*store_kv)(const KvLayout& layout, const float* k, const float* v, std::byte* block, int lane);
-  // One query row: kv heads [kv_head_begin, kv_head_end) and the query heads of their groups.
-  void (*attention)(const KvLayout& layout, const AttentionRow& row, int kv_head_begin, int kv_head_end);
+  void (*attention)(const KvLayout& layout, const AttentionTask& task);
 
   // noise[i] = Gumbel noise of token first + i at `index` (first even, 0 <= index < 2^32).
   void (*gumbel)(const NoiseKey& key, std::int64_t index, int first, int count, double* noise);

@@ -24,7 +24,7 @@ namespace coppice::core {
 constexpr int kScaleDims = 32;
 constexpr int kChunk = 64;
 constexpr int kSegment = 512;
-constexpr int kHeadTile = 4;  // query heads of one kv head that share a load of K and V
+constexpr int kMostQueries = 24;  // that go through the context together
 constexpr float kScaleLimit = 65504.0f;
 constexpr std::uint16_t kBadScale = 0x7E00;  // NaN
 

@@ -27,7 +27,7 @@ std::size_t KvLayout::block_bytes() const {
 }
 
 std::size_t attention_workspace(const KvLayout& layout) {
-  return 2 * kHeadTile * static_cast<std::size_t>(layout.head_dim);  // outputs: merged, and of a segment
+  return 2 * kMostQueries * static_cast<std::size_t>(layout.head_dim);  // outputs: merged, and of a segment
 }
 
 void copy_position(const KvLayout& layout, const std::byte* from_block, int from_lane, std::byte* to_block,

@@ -42,10 +42,18 @@ struct AttentionRow {
   const std::int32_t* slots = nullptr;  // [position + 1 - committed]
   const std::byte* scratch = nullptr;   // scratch block n at scratch + n * scratch_stride
   std::size_t scratch_stride = 0;
-  float* workspace = nullptr;  // attention_workspace() floats, one per thread
 };
 
-// Floats of workspace a thread needs for AttentionRow.
+// Queries [query_begin, query_end) of the rows. A query is one head of one row; they are numbered by kv head,
+// then row, then head of the kv head's group: (kv_head * row_count + row) * group + head.
+struct AttentionTask {
+  const AttentionRow* rows = nullptr;
+  int row_count = 0;
+  int query_begin = 0, query_end = 0;
+  float* workspace = nullptr;  // attention_workspace() floats of the calling thread
+};
+
+// Floats of workspace a thread needs for attention.
 std::size_t attention_workspace(const KvLayout& layout);
 
 // Copies one position (all heads of one layer) from a lane to another lane, bits unchanged.

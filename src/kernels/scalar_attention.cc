@@ -129,13 +129,15 @@ void store_head(const KvLayout& layout, const float* x, std::byte* codes, std::s
 
 }  // namespace
 
-void attention_scalar(const KvLayout& layout, const AttentionRow& row, int kv_head_begin, int kv_head_end) {
+void attention_scalar(const KvLayout& layout, const AttentionTask& task) {
   const int group = layout.heads / layout.kv_heads;
-  const int total = row.position + 1;
-  for (int head = kv_head_begin * group; head < kv_head_end * group; ++head) {
+  for (int query = task.query_begin; query < task.query_end; ++query) {
+    const AttentionRow& row = task.rows[query / group % task.row_count];
+    const int head = query / group / task.row_count * group + query % group;
+    const int total = row.position + 1;
     Softmax all{}, next{};
-    all.o = row.workspace;
-    next.o = row.workspace + layout.head_dim;
+    all.o = task.workspace;
+    next.o = task.workspace + layout.head_dim;
     for (int begin = 0; begin < total; begin += kSegment) {
       segment(layout, row, head, begin, std::min(total, begin + kSegment), begin == 0 ? all : next);
       if (begin > 0) merge(all, next, layout.head_dim);

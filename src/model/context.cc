@@ -63,7 +63,6 @@ Context::Workspace::Workspace(const Model& model_, const ContextOptions& options
   ff_stride = round_up(config.feed_forward, kGroupOutputs);
   out_stride = round_up(config.hidden, kGroupOutputs);
   head_stride = static_cast<std::size_t>(weights.head().packed.groups()) * kGroupOutputs;
-  widest = std::max({config.hidden, q_width, config.feed_forward});
   query_scale = static_cast<float>(1.4426950408889634 / std::sqrt(static_cast<double>(config.head_dim)));
   attention_floats = round_up(attention_workspace(cache.layout()), 16);
 }
@@ -71,11 +70,19 @@ Context::Workspace::Workspace(const Model& model_, const ContextOptions& options
 Status Context::Workspace::allocate() {
   const auto n = static_cast<std::size_t>(options.max_rows);
   const auto logits = static_cast<std::size_t>(options.max_logits);
-  const auto wide = static_cast<std::size_t>(widest);
+  const auto take_inputs = [&](Arena& arena, Inputs& inputs, int width) {
+    const std::size_t count = n * static_cast<std::size_t>(width);
+    arena.take(inputs.x, count);
+    arena.take(inputs.codes, count);
+    arena.take(inputs.scales, count / kBlockInputs);
+    arena.take(inputs.scaled_sums, count / kBlockInputs);
+    arena.take(inputs.sums, count / kBlockInputs);
+  };
   const std::size_t full = weights.head_tokens.empty() ? 0 : logits * static_cast<std::size_t>(config.vocab);
   const auto lay_out = [&](Arena arena) {
     arena.take(x, n * config.hidden);
-    arena.take(inputs, n * wide);
+    take_inputs(arena, normed, std::max(config.hidden, q_width));
+    take_inputs(arena, activated, config.feed_forward);
     arena.take(qkv, n * qkv_stride);
     arena.take(gate, config.activation == Activation::silu_gated ? n * ff_stride : 0);
     arena.take(up, n * ff_stride);
@@ -84,10 +91,6 @@ Status Context::Workspace::allocate() {
     arena.take(full_logits, full);
     arena.take(cos_sin, n * config.rope_dims);
     arena.take(attention, attention_floats * pool.size());
-    arena.take(codes, n * wide);
-    arena.take(scales, n * wide / kBlockInputs);
-    arena.take(scaled_sums, n * wide / kBlockInputs);
-    arena.take(sums, n * wide / kBlockInputs);
     arena.take(row_slots, n * cache.slots());
     return arena.used();
   };
@@ -102,6 +105,7 @@ Status Context::Workspace::allocate() {
 
   const auto sequences = static_cast<std::size_t>(options.kv.sequences);
   committed.resize(n);
+  attention_rows.resize(n);
   wanted_rows.resize(n);
   logit_index.resize(n);
   every_row.resize(n);
@@ -203,6 +207,8 @@ Status Context::forward(std::span<const Row> rows) {
   Workspace& work = *work_;
   work.resolve(rows);
   work.tap = tap_;
+  work.clock = clock_;
+  work.clock_time = start;
   pool_.run([&work](int thread) { work.run(thread); });
   stats_.passes += 1;
   stats_.rows += rows.size();
@@ -235,6 +241,19 @@ std::span<const float> Context::hidden(int row) const {
   COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size());
   const auto hidden = static_cast<std::size_t>(model_->config().hidden);
   return {work_->x + static_cast<std::size_t>(row) * hidden, hidden};
+}
+
+std::span<const char* const> PassClock::names() {
+  static constexpr const char* kNames[kStages] = {"norm and quantise",
+                                                  "query, key, value",
+                                                  "RoPE, store K and V",
+                                                  "attention",
+                                                  "attention output",
+                                                  "gate, up, activation",
+                                                  "down",
+                                                  "head",
+                                                  "other"};
+  return kNames;
 }
 
 std::size_t Context::bytes() const { return cache_.bytes() + work_->memory.size(); }

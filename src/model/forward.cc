@@ -1,11 +1,13 @@
-// One pass, as every thread runs it. A layer is nine stages with a barrier after each:
+// One pass, as every thread runs it. A layer is eight stages with a barrier after each:
 //
 //   (add,) norm, quantise | q, k, v | RoPE, store K and V | attention, quantise | output
-//   add, norm, quantise | gate, up | activation, quantise | down | (the next layer adds it)
+//   add, norm, quantise | gate, up, activation, quantise | down | (the next layer adds it)
 //
-// Matmuls are split by groups of 32 outputs, attention by (row, KV head), the rest by rows or by stretches of
-// 32 values. No split changes a bit: each value is computed by one thread in one fixed order (numerics 7-11).
-// In the last layer only rows whose output somebody wants go on once K and V are stored.
+// Matmuls are split by groups of 32 outputs, attention by queries (heads of rows), the rest by rows. A thread
+// that made columns of gate and up also multiplies and quantises them. No split changes a bit: each value is
+// computed by one thread in one fixed order (numerics 7-11). Towards the end of its share a thread fetches
+// the weights it reads next, so that memory is not idle between stages. In the last layer only rows whose
+// output somebody wants go on once K and V are stored.
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -16,6 +18,9 @@
 
 namespace coppice::core {
 namespace {
+
+// Bytes of the next stage's weights a thread fetches at the end of a stage.
+constexpr std::size_t kFetchAhead = 24 * 1024;
 
 bool all_finite(const float* x, std::size_t n) {
   std::uint32_t bad = 0;
@@ -64,29 +69,22 @@ void Context::Workspace::layer(Lane& lane) {
   const WeightMatrix* added = lane.stage == 0 ? nullptr : &weights.layers[lane.stage - 1].down;
   norm_rows(added, layer.attention_norm, any_quantised(layer.query_key_value), lane);
   show_residual(lane);
-  const auto& matrices = layer.query_key_value;
-  Product products[3] = {{&matrices[0], qkv, qkv_stride}};
-  if (!config.fused_qkv) {
-    products[1] = {&matrices[1], qkv + k_offset, qkv_stride};
-    products[2] = {&matrices[2], qkv + v_offset, qkv_stride};
-  }
-  multiply({products, matrices.size()}, lane);
-  store_rows(layer, lane);
-  if (lane.stage == config.layers - 1) {
+  multiply(PassStage::query_key_value, lane);
+  finish(PassStage::query_key_value, lane);
+  if (lane.stage == config.layers - 1)
     lane.live = {wanted_rows.data(), static_cast<std::size_t>(wanted_count)};
-    if (lane.live.empty()) return;
-  }
+  store_rows(layer, lane);
+  if (lane.live.empty()) return;
   attend(layer.attention_output.packed.quantised(), lane);
-  const Product output[] = {{&layer.attention_output, out, out_stride}};
-  multiply(output, lane);
+  multiply(PassStage::output, lane);
+  finish(PassStage::output, lane);
 
   norm_rows(&layer.attention_output, layer.feed_forward_norm, any_quantised(layer.gate_up), lane);
-  const bool gated = layer.gate_up.size() == 2;
-  const Product gate_up[] = {{&layer.gate_up.back(), up, ff_stride}, {&layer.gate_up[0], gate, ff_stride}};
-  multiply({gate_up, gated ? std::size_t{2} : std::size_t{1}}, lane);
+  multiply(PassStage::gate_up, lane);
   activate(layer, lane);
-  const Product down[] = {{&layer.down, out, out_stride}};
-  multiply(down, lane);
+  finish(PassStage::gate_up, lane);
+  multiply(PassStage::down, lane);
+  finish(PassStage::down, lane);
 }
 
 void Context::Workspace::head(const Lane& lane) {
@@ -95,9 +93,19 @@ void Context::Workspace::head(const Lane& lane) {
   if (logit_count == 0) return;
   Lane logits = lane;
   logits.live = {every_row.data(), static_cast<std::size_t>(logit_count)};
-  const Product product[] = {{&weights.head(), head_out, head_stride}};
-  multiply(product, logits);
+  multiply(PassStage::head, logits);
+  finish(PassStage::head, logits);
   scatter_logits(logits);
+}
+
+void Context::Workspace::finish(PassStage stage, const Lane& lane) {
+  pool.barrier();
+  if (clock != nullptr && lane.thread == 0) {
+    const double now = seconds();
+    clock->seconds[static_cast<int>(stage)] += now - clock_time;
+    clock_time = now;
+  }
+  if (tap != nullptr) show_products(stage, lane);
 }
 
 // ---- norms and the residual stream
@@ -121,10 +129,10 @@ void Context::Workspace::norm_rows(const WeightMatrix* added, const NormWeights&
   for (int j = mine.begin; j < mine.end; ++j) {
     const std::size_t at = static_cast<std::size_t>(j) * config.hidden;
     if (added != nullptr) add_residual(*added, lane.live[j], j);
-    norm(norm_weights, x + static_cast<std::size_t>(lane.live[j]) * config.hidden, inputs + at);
-    quantise_stretch(at, config.hidden, quantise, lane.stage);
+    norm(norm_weights, x + static_cast<std::size_t>(lane.live[j]) * config.hidden, normed.x + at);
+    quantise_stretch(normed, at, config.hidden, quantise, lane.stage);
   }
-  pool.barrier();
+  finish(PassStage::norm, lane);
 }
 
 void Context::Workspace::show_residual(const Lane& lane) {
@@ -143,10 +151,10 @@ void Context::Workspace::finish_rows(const Lane& lane) {
     if (!all_finite(residual, config.hidden)) not_finite(lane.stage - 1);
     if (logit_index[row] < 0) continue;
     const std::size_t at = static_cast<std::size_t>(logit_index[row]) * config.hidden;
-    norm(weights.output_norm, residual, inputs + at);
-    quantise_stretch(at, config.hidden, weights.head().packed.quantised(), lane.stage);
+    norm(weights.output_norm, residual, normed.x + at);
+    quantise_stretch(normed, at, config.hidden, weights.head().packed.quantised(), lane.stage);
   }
-  pool.barrier();
+  finish(PassStage::other, lane);
 }
 
 // ---- attention
@@ -173,37 +181,46 @@ void Context::Workspace::store_rows(const LayerWeights& layer, const Lane& lane)
                                : cache.scratch_block(row.sequence, lane.stage, place);
     kernels.store_kv(cache.layout(), k, v, block, place % kBlockPositions);
   }
-  pool.barrier();
+  const Span1 live = lane.share_of(static_cast<int>(lane.live.size()));
+  for (int j = live.begin; j < live.end; ++j) attention_row(j, lane);
+  finish(PassStage::store, lane);
 }
 
-// The thread that made an output also quantises it, unless a group of 32 spans the outputs of two KV heads.
+void Context::Workspace::attention_row(int live_row, const Lane& lane) {
+  const int i = lane.live[live_row];
+  AttentionRow& row = attention_rows[live_row];
+  row.q = qkv + static_cast<std::size_t>(i) * qkv_stride;
+  row.out = normed.x + static_cast<std::size_t>(live_row) * q_width;
+  row.position = rows[i].position;
+  row.committed = committed[i];
+  row.table = cache.table(rows[i].sequence);
+  row.blocks = cache.layer_blocks(lane.stage);
+  row.block_stride = cache.block_stride();
+  row.slots = row_slots + static_cast<std::size_t>(i) * cache.slots();
+  row.scratch = cache.layer_scratch(rows[i].sequence, lane.stage);
+  row.scratch_stride = cache.scratch_stride();
+}
+
+// The thread that made an output also quantises it, unless a group of 32 spans the outputs of two heads.
 void Context::Workspace::attend(bool quantise, const Lane& lane) {
-  const int head_group = q_width / config.kv_heads;  // outputs of one KV head
-  const bool groups_end_with_heads = head_group % kBlockInputs == 0;
-  const Span1 mine = lane.share_of(static_cast<int>(lane.live.size()) * config.kv_heads);
-  for (int item = mine.begin; item < mine.end;) {
-    const int j = item / config.kv_heads, first = item % config.kv_heads;
-    const int last = std::min(config.kv_heads, first + mine.end - item);
-    const int i = lane.live[j];
-    AttentionRow row;
-    row.q = qkv + static_cast<std::size_t>(i) * qkv_stride;
-    row.out = inputs + static_cast<std::size_t>(j) * q_width;
-    row.position = rows[i].position;
-    row.committed = committed[i];
-    row.table = cache.table(rows[i].sequence);
-    row.blocks = cache.layer_blocks(lane.stage);
-    row.block_stride = cache.block_stride();
-    row.slots = row_slots + static_cast<std::size_t>(i) * cache.slots();
-    row.scratch = cache.layer_scratch(rows[i].sequence, lane.stage);
-    row.scratch_stride = cache.scratch_stride();
-    row.workspace = attention + static_cast<std::size_t>(lane.thread) * attention_floats;
-    kernels.attention(cache.layout(), row, first, last);
-    if (groups_end_with_heads)
-      quantise_stretch(static_cast<std::size_t>(j) * q_width + first * head_group,
-                       (last - first) * head_group, quantise, lane.stage);
-    item += last - first;
-  }
-  pool.barrier();
+  const int count = static_cast<int>(lane.live.size()), group = config.heads / config.kv_heads;
+  const bool groups_end_with_heads = config.head_dim % kBlockInputs == 0;
+  const Span1 mine = lane.share_of(count * config.heads);
+  AttentionTask task;
+  task.rows = attention_rows.data();
+  task.row_count = count;
+  task.query_begin = mine.begin, task.query_end = mine.end;
+  task.workspace = attention + static_cast<std::size_t>(lane.thread) * attention_floats;
+  kernels.attention(cache.layout(), task);
+  if (groups_end_with_heads)
+    for (int query = mine.begin; query < mine.end;) {  // the heads of one row and kv head at a time
+      const int row = query / group % count, head = query / group / count * group + query % group;
+      const int heads = std::min(group - query % group, mine.end - query);
+      quantise_stretch(normed, static_cast<std::size_t>(row) * q_width + head * config.head_dim,
+                       heads * config.head_dim, quantise, lane.stage);
+      query += heads;
+    }
+  finish(PassStage::attention, lane);
   if (!groups_end_with_heads) quantise_rows(quantise, lane);
 }
 
@@ -215,11 +232,12 @@ void Context::Workspace::not_finite(int stage) {
   }
 }
 
-void Context::Workspace::quantise_stretch(std::size_t at, int count, bool quantise, int stage) {
+void Context::Workspace::quantise_stretch(const Inputs& to, std::size_t at, int count, bool quantise,
+                                          int stage) {
   const std::size_t group = at / kBlockInputs;
-  const bool finite = quantise ? kernels.quantize_row(inputs + at, count, codes + at, scales + group,
-                                                      scaled_sums + group, sums + group)
-                               : all_finite(inputs + at, count);
+  const bool finite = quantise ? kernels.quantize_row(to.x + at, count, to.codes + at, to.scales + group,
+                                                      to.scaled_sums + group, to.sums + group)
+                               : all_finite(to.x + at, count);
   if (!finite) not_finite(stage);
 }
 
@@ -227,68 +245,149 @@ void Context::Workspace::quantise_stretch(std::size_t at, int count, bool quanti
 void Context::Workspace::quantise_rows(bool quantise, const Lane& lane) {
   const Span1 groups = lane.share_of(static_cast<int>(lane.live.size()) * (q_width / kBlockInputs));
   if (groups.end > groups.begin)
-    quantise_stretch(static_cast<std::size_t>(groups.begin) * kBlockInputs,
+    quantise_stretch(normed, static_cast<std::size_t>(groups.begin) * kBlockInputs,
                      (groups.end - groups.begin) * kBlockInputs, quantise, lane.stage);
-  pool.barrier();
+  finish(PassStage::attention, lane);
 }
 
 void Context::Workspace::activate(const LayerWeights& layer, const Lane& lane) {
-  const int per_row = config.feed_forward / kBlockInputs;
-  const Span1 groups = lane.share_of(static_cast<int>(lane.live.size()) * per_row);
-  for (int group = groups.begin; group < groups.end;) {
-    const int j = group / per_row, first = group % per_row;
-    const int last = std::min(per_row, first + groups.end - group);
-    const int column = first * kBlockInputs, count = (last - first) * kBlockInputs;
-    float* u = up + static_cast<std::size_t>(j) * ff_stride + column;
-    float* to = inputs + static_cast<std::size_t>(j) * config.feed_forward + column;
+  const Span1 mine = lane.share_of(layer.gate_up[0].packed.groups());
+  const int column = mine.begin * kGroupOutputs;
+  const int count = std::min(mine.end * kGroupOutputs, config.feed_forward) - column;
+  if (count <= 0) return;
+  for (std::size_t j = 0; j < lane.live.size(); ++j) {
+    float* u = up + j * ff_stride + column;
+    const std::size_t at = j * static_cast<std::size_t>(config.feed_forward) + column;
     if (const WeightVector& bias = layer.gate_up.back().bias; bias.size > 0)
       kernels.add(bias.data() + column, u, count);
     if (config.activation == Activation::silu_gated) {
-      float* g = gate + static_cast<std::size_t>(j) * ff_stride + column;
+      float* g = gate + j * ff_stride + column;
       if (const WeightVector& bias = layer.gate_up[0].bias; bias.size > 0)
         kernels.add(bias.data() + column, g, count);
-      kernels.silu_mul(g, u, to, count);
+      kernels.silu_mul(g, u, activated.x + at, count);
     } else {
-      kernels.gelu(u, to, count);
+      kernels.gelu(u, activated.x + at, count);
     }
-    quantise_stretch(static_cast<std::size_t>(group) * kBlockInputs, count, layer.down.packed.quantised(),
-                     lane.stage);
-    group += last - first;
+    quantise_stretch(activated, at, count, layer.down.packed.quantised(), lane.stage);
   }
-  pool.barrier();
 }
 
 // ---- matmuls
 
-MatmulTask Context::Workspace::task(const Product& product, int count) const {
+Context::Workspace::Products Context::Workspace::products_of(PassStage stage, int number) {
+  Products products;
+  products.inputs = stage == PassStage::down ? &activated : &normed;
+  if (stage == PassStage::head) {
+    products.add(weights.head(), head_out, head_stride);
+    return products;
+  }
+  const LayerWeights& layer = weights.layers[number];
+  if (stage == PassStage::query_key_value) {
+    const auto& matrices = layer.query_key_value;
+    products.add(matrices[0], qkv, qkv_stride);
+    if (!config.fused_qkv) {
+      products.add(matrices[1], qkv + k_offset, qkv_stride);
+      products.add(matrices[2], qkv + v_offset, qkv_stride);
+    }
+  } else if (stage == PassStage::output) {
+    products.add(layer.attention_output, out, out_stride);
+  } else if (stage == PassStage::gate_up) {
+    products.side_by_side = true;
+    products.add(layer.gate_up.back(), up, ff_stride);
+    if (layer.gate_up.size() == 2) products.add(layer.gate_up[0], gate, ff_stride);
+  } else {
+    products.add(layer.down, out, out_stride);
+  }
+  return products;
+}
+
+Span1 Context::Workspace::share_of(const Products& products, int item, const Lane& lane) const {
+  const auto groups = [&products](int i) -> int {
+    const WeightMatrix* weights_of = products.items[static_cast<std::size_t>(i)].weights;
+    return weights_of == nullptr ? 0 : weights_of->packed.groups();
+  };
+  if (products.side_by_side) return lane.share_of(groups(item));
+  int first = 0, total = 0;
+  for (int i = 0; i < products.count; ++i) {
+    first += i < item ? groups(i) : 0;
+    total += groups(i);
+  }
+  const Span1 mine = lane.share_of(total);
+  return {std::clamp(mine.begin - first, 0, groups(item)), std::clamp(mine.end - first, 0, groups(item))};
+}
+
+// The weights this thread reads first after those of `stage`.
+std::span<const std::byte> Context::Workspace::next_weights(PassStage stage, const Lane& lane) {
+  const bool last = lane.stage >= config.layers - 1;
+  Products next;
+  if (stage == PassStage::query_key_value) next = products_of(PassStage::output, lane.stage);
+  if (stage == PassStage::output) next = products_of(PassStage::gate_up, lane.stage);
+  if (stage == PassStage::gate_up) next = products_of(PassStage::down, lane.stage);
+  if (stage == PassStage::down && last) next = products_of(PassStage::head, lane.stage);
+  if (stage == PassStage::down && !last) next = products_of(PassStage::query_key_value, lane.stage + 1);
+  if (stage == PassStage::head) next = products_of(PassStage::query_key_value, 0);  // of the next pass
+  for (int i = 0; i < next.count; ++i) {
+    const Span1 mine = share_of(next, i, lane);
+    const PackedMatrix& matrix = next.items[i].weights->packed;
+    if (mine.begin < mine.end)
+      return {matrix.group(mine.begin),
+              matrix.group_bytes() * static_cast<std::size_t>(mine.end - mine.begin)};
+  }
+  return {};
+}
+
+MatmulTask Context::Workspace::task(const Products& products, int item, int count) const {
+  const Product& product = products.items[item];
+  const Inputs& inputs = *products.inputs;
   MatmulTask task;
   task.weights = &product.weights->packed;
-  task.x = inputs;
-  task.q = {codes, scales, scaled_sums, sums, product.weights->packed.inputs};
+  task.x = inputs.x;
+  task.q = {inputs.codes, inputs.scales, inputs.scaled_sums, inputs.sums, product.weights->packed.inputs};
   task.y = product.y;
   task.y_stride = product.y_stride;
   task.rows = count;
   return task;
 }
 
-void Context::Workspace::multiply(std::span<const Product> products, const Lane& lane) {
-  const int count = static_cast<int>(lane.live.size());
-  int total = 0;
-  for (const Product& product : products) total += product.weights->packed.groups();
-  const Span1 mine = lane.share_of(total);
-  int first = 0;  // number of the product's first group in the stage
-  for (const Product& product : products) {
-    const PackedMatrix& matrix = product.weights->packed;
-    const int begin = std::max(mine.begin - first, 0), end = std::min(mine.end - first, matrix.groups());
-    if (begin < end) kernels.matmul(task(product, count), begin, end);
-    first += matrix.groups();
-    if (lane.thread == 0) weight_bytes += matrix.bytes();
+void Context::Workspace::multiply(PassStage stage, const Lane& lane) {
+  const Products products = products_of(stage, lane.stage);
+  Span1 shares[3];
+  int last = -1;  // the last product this thread has a share of
+  for (int i = 0; i < products.count; ++i) {
+    shares[i] = share_of(products, i, lane);
+    if (shares[i].begin < shares[i].end) last = i;
+    if (lane.thread == 0) weight_bytes += products.items[i].weights->packed.bytes();
   }
-  pool.barrier();
-  if (tap == nullptr) return;
-  if (lane.thread == 0)
-    for (const Product& product : products)
-      tap->matmul(product.weights->name.c_str(), task(product, count), inputs);
+  const std::span<const std::byte> after = next_weights(stage, lane);
+  for (int i = 0; i <= last; ++i) {
+    if (shares[i].begin >= shares[i].end) continue;
+    MatmulTask work = task(products, i, static_cast<int>(lane.live.size()));
+    int following = i + 1;
+    while (following <= last && shares[following].begin >= shares[following].end) ++following;
+    std::span<const std::byte> next = after;
+    if (following <= last) {
+      const PackedMatrix& matrix = products.items[following].weights->packed;
+      const Span1 groups = shares[following];
+      next = {matrix.group(groups.begin),
+              matrix.group_bytes() * static_cast<std::size_t>(groups.end - groups.begin)};
+    }
+    work.next = next.data();
+    work.next_bytes = std::min(next.size(), kFetchAhead);
+
+    kernels.matmul(work, shares[i].begin, shares[i].end);
+  }
+}
+
+void Context::Workspace::show_products(PassStage stage, const Lane& lane) {
+  const bool matmul = stage == PassStage::query_key_value || stage == PassStage::output ||
+                      stage == PassStage::gate_up || stage == PassStage::down || stage == PassStage::head;
+  if (!matmul) return;
+  if (lane.thread == 0) {
+    const Products products = products_of(stage, lane.stage);
+    for (int i = 0; i < products.count; ++i)
+      tap->matmul(products.items[i].weights->name.c_str(),
+                  task(products, i, static_cast<int>(lane.live.size())), products.inputs->x);
+  }
   pool.barrier();
 }
 

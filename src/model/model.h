@@ -69,6 +69,15 @@ struct LayerTap {
   virtual void residual(int layer, const float* x, int rows) { (void)layer, (void)x, (void)rows; }
 };
 
+// Where the time of passes goes, as thread 0 sees it: seconds from one barrier to the next, by the stage
+// between them, waiting for the other threads included.
+enum class PassStage { norm, query_key_value, store, attention, output, gate_up, down, head, other };
+struct PassClock {
+  static constexpr int kStages = static_cast<int>(PassStage::other) + 1;
+  static std::span<const char* const> names();
+  double seconds[kStages] = {};
+};
+
 class Context {
  public:
   static Result<std::unique_ptr<Context>> make(std::shared_ptr<const Model> model,
@@ -91,7 +100,8 @@ class Context {
   const PassStats& stats() const { return stats_; }
   void reset_stats() { stats_ = {}; }
   void set_tap(LayerTap* tap) { tap_ = tap; }
-  std::size_t bytes() const;  // memory held, cache included
+  void set_clock(PassClock* clock) { clock_ = clock; }  // null: none
+  std::size_t bytes() const;                            // memory held, cache included
 
  private:
   Context(std::shared_ptr<const Model> model, const ContextOptions& options, ThreadPool& pool, KvCache cache);
@@ -103,6 +113,7 @@ class Context {
   std::unique_ptr<Workspace> work_;
   PassStats stats_;
   LayerTap* tap_ = nullptr;
+  PassClock* clock_ = nullptr;
 };
 
 }  // namespace coppice::core

@@ -2,6 +2,7 @@
 // allocates nothing.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <span>
 #include <vector>
@@ -13,11 +14,33 @@
 namespace coppice::core {
 
 struct Context::Workspace {
-  // One stage of matmuls over the same inputs.
+  // What a stage of matmuls reads: rows of activations as floats, and as codes where its weights are
+  // quantised.
+  struct Inputs {
+    float* x = nullptr;            // [rows, width], packed tightly
+    std::int8_t* codes = nullptr;  // the same
+    float* scales = nullptr;       // [rows, width / 32]
+    float* scaled_sums = nullptr;  // the same
+    std::int32_t* sums = nullptr;  // the same
+  };
+
   struct Product {
-    const WeightMatrix* weights;
-    float* y;              // [rows, y_stride]
-    std::size_t y_stride;  // a multiple of 16
+    const WeightMatrix* weights = nullptr;
+    float* y = nullptr;        // [rows, y_stride]
+    std::size_t y_stride = 0;  // a multiple of 32
+  };
+
+  // A stage of matmuls over the same inputs.
+  struct Products {
+    const Inputs* inputs = nullptr;
+    std::array<Product, 3> items{};
+    int count = 0;
+    // Each product is split by itself, so that a thread has the same outputs of all; else all groups of all
+    // products are split together.
+    bool side_by_side = false;
+    void add(const WeightMatrix& weights, float* y, std::size_t y_stride) {
+      items[count++] = {&weights, y, y_stride};
+    }
   };
 
   // Where one thread is in the pass.
@@ -26,6 +49,7 @@ struct Context::Workspace {
     int threads;
     int stage;                  // the layer, or the number of layers: the head
     std::span<const int> live;  // rows this part of a layer works on; live row j lies at j in `inputs`
+
     Span1 share_of(int total) const { return share(total, thread, threads); }
   };
 
@@ -46,18 +70,26 @@ struct Context::Workspace {
   void store_rows(const LayerWeights& layer, const Lane& lane);
   void attend(bool quantise, const Lane& lane);
   void quantise_rows(bool quantise, const Lane& lane);
-  void activate(const LayerWeights& layer, const Lane& lane);
+  void activate(const LayerWeights& layer,
+                const Lane& lane);  // the columns of this thread's share of gate and up
   void finish_rows(const Lane& lane);
   void scatter_logits(const Lane& lane);
-  void multiply(std::span<const Product> products, const Lane& lane);
+  // Computes this thread's share; the caller ends the stage. `stage` is one of those with matmuls.
+  void multiply(PassStage stage, const Lane& lane);
+  // The barrier at the end of a stage.
+  void finish(PassStage stage, const Lane& lane);
 
-  void multiply_tap(std::span<const Product> products, int count);
+  Products products_of(PassStage stage, int layer);
+  Span1 share_of(const Products& products, int item, const Lane& lane) const;  // groups of one product
+  std::span<const std::byte> next_weights(PassStage stage, const Lane& lane);
+  void show_products(PassStage stage, const Lane& lane);  // to the tap
+  void attention_row(int live_row, const Lane& lane);
   void add_residual(const WeightMatrix& matrix, int row, std::size_t live_row);
   void show_residual(const Lane& lane);  // to the tap: where a layer begins, and behind the last
   void norm(const NormWeights& weights, const float* from, float* to) const;
-  // One stretch of `inputs` (whole groups of 32): to codes, or only checked where the weights are floats.
-  void quantise_stretch(std::size_t at, int count, bool quantise, int stage);
-  MatmulTask task(const Product& product, int count) const;
+  // One stretch of inputs (whole groups of 32): to codes, or only checked where the weights are floats.
+  void quantise_stretch(const Inputs& to, std::size_t at, int count, bool quantise, int stage);
+  MatmulTask task(const Products& products, int item, int count) const;
   void not_finite(int stage);
 
   const Model& model;
@@ -68,19 +100,19 @@ struct Context::Workspace {
   KvCache& cache;
   ThreadPool& pool;
   LayerTap* tap = nullptr;
+  PassClock* clock = nullptr;
+  double clock_time = 0;  // when the last stage ended
 
   // Widths.
   int q_width, kv_width;   // heads * head_dim, kv_heads * head_dim
   int k_offset, v_offset;  // where keys and values start in a row of qkv
   std::size_t qkv_stride;  // floats
   std::size_t ff_stride, out_stride, head_stride;
-  int widest;         // inputs of any matmul
   float query_scale;  // log2(e) / sqrt(head_dim), made in f64 and rounded once
 
   // Buffers, all in `memory`.
   Buffer memory;
   float* x = nullptr;            // [max_rows, hidden], the residual stream
-  float* inputs = nullptr;       // [rows, width of the coming matmul], packed tightly
   float* qkv = nullptr;          // [max_rows, qkv_stride]
   float* gate = nullptr;         // [max_rows, ff_stride]
   float* up = nullptr;           // [max_rows, ff_stride]
@@ -90,20 +122,19 @@ struct Context::Workspace {
   float* cos_sin = nullptr;      // [max_rows, rope_dims]
   float* attention = nullptr;    // [threads, attention_floats]
   std::size_t attention_floats = 0;
-  std::int8_t* codes = nullptr;       // [rows, width]
-  float* scales = nullptr;            // [rows, width / 32]
-  float* scaled_sums = nullptr;       // the same
-  std::int32_t* sums = nullptr;       // the same
+  Inputs normed;     // of attention, the feed-forward part and the head; attention's own output
+  Inputs activated;  // of the down projection
   std::int32_t* row_slots = nullptr;  // [max_rows, slots]: scratch slots a row sees, oldest first
 
   // The pass at hand.
   std::span<const Row> rows;
-  std::vector<int> committed;    // [max_rows] committed positions a row sees
-  std::vector<int> new_rows;     // [sequences] rows each sequence commits
-  std::vector<int> visible;      // [sequences] committed positions that some row of it sees
-  std::vector<int> every_row;    // [max_rows] 0, 1, 2, ...
-  std::vector<int> wanted_rows;  // [max_rows] rows whose output anyone needs
-  std::vector<int> logit_index;  // [max_rows] place among the logits, -1: did not want them
+  std::vector<AttentionRow> attention_rows;  // [max_rows], of the layer at hand, by live row
+  std::vector<int> committed;                // [max_rows] committed positions a row sees
+  std::vector<int> new_rows;                 // [sequences] rows each sequence commits
+  std::vector<int> visible;                  // [sequences] committed positions that some row of it sees
+  std::vector<int> every_row;                // [max_rows] 0, 1, 2, ...
+  std::vector<int> wanted_rows;              // [max_rows] rows whose output anyone needs
+  std::vector<int> logit_index;              // [max_rows] place among the logits, -1: did not want them
   int logit_count = 0, wanted_count = 0;
   std::vector<double> frequencies;  // [rope_dims / 2]
   std::vector<std::uint64_t> seen;  // [sequences, slots] number of the pass that counted the slot
