@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import sys
 
-ISAS = ("_avx2", "_avx512vnni", "_amx", "_neon", "_neondot")
+ISAS = ("_avx2", "_avxvnni", "_avx512", "_avx512vnni", "_amx", "_neon", "_neondot")
 
 
 def objects(build):

@@ -17,16 +17,22 @@ struct Isa {
   bool (*runs_on)(const CpuFeatures& cpu);
 };
 
+#ifdef COPPICE_X86_KERNELS
+bool has_avx2(const CpuFeatures& cpu) { return cpu.avx2 && cpu.fma && cpu.f16c; }
+bool has_avx512(const CpuFeatures& cpu) {
+  return has_avx2(cpu) && cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl;
+}
+bool has_avx512vnni(const CpuFeatures& cpu) { return has_avx512(cpu) && cpu.avx512_vnni; }
+#endif
+
 // The plainest first, the fastest last.
 const Isa kIsas[] = {
     {&kScalarKernels, [](const CpuFeatures&) { return true; }},
 #ifdef COPPICE_X86_KERNELS
-    {&kAvx2Kernels, [](const CpuFeatures& cpu) { return cpu.avx2 && cpu.fma && cpu.f16c; }},
-    {&kAvx512VnniKernels,
-     [](const CpuFeatures& cpu) {
-       return cpu.avx2 && cpu.fma && cpu.f16c && cpu.avx512f && cpu.avx512bw && cpu.avx512dq &&
-              cpu.avx512vl && cpu.avx512_vnni;
-     }},
+    {&kAvx2Kernels, has_avx2},
+    {&kAvxVnniKernels, [](const CpuFeatures& cpu) { return has_avx2(cpu) && cpu.avx_vnni; }},
+    {&kAvx512Kernels, has_avx512},
+    {&kAvx512VnniKernels, has_avx512vnni},
 #endif
 #ifdef COPPICE_NEON_KERNELS
     {&kNeonKernels, [](const CpuFeatures& cpu) { return cpu.neon; }},

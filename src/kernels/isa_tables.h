@@ -11,6 +11,8 @@ extern const Kernels kScalarKernels;
 #if defined(__x86_64__) || defined(_M_X64)
 #define COPPICE_X86_KERNELS 1
 extern const Kernels kAvx2Kernels;
+extern const Kernels kAvxVnniKernels;
+extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx512VnniKernels;
 #elif defined(__aarch64__)
 #define COPPICE_NEON_KERNELS 1
@@ -21,6 +23,8 @@ extern const Kernels kNeonDotKernels;
 // The integer products of quantised kinds, in files of their own.
 struct WeightsView;
 void matmul_avx2(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
+void matmul_avxvnni(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
+void matmul_avx512(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_avx512vnni(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_neon(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_neondot(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);

@@ -48,7 +48,7 @@ struct NoiseKey {
 };
 
 struct Kernels {
-  std::string_view name;  // "scalar", "avx2", "avx512vnni", "neon", "neondot"
+  std::string_view name;  // "scalar", "avx2", ...: those of isa.cc
 
   // Output groups [group_begin, group_end) of 32.
   void (*matmul)(const MatmulTask& task, int group_begin, int group_end);

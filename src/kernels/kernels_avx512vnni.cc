@@ -13,7 +13,7 @@ namespace {
 
 // Each builds on those before it.
 // clang-format off
-#include "kernels/vectors_avx512vnni.inc"
+#include "kernels/vectors_avx512.inc"
 #include "kernels/simd_elementwise.inc"
 #include "kernels/simd_attention.inc"
 #include "kernels/simd_float_matmul.inc"

@@ -1,0 +1,70 @@
+// Sixteen outputs in a 512-bit register, for matmul_lanes.h. Included by ISA files only, which have AVX-512
+// F, BW, DQ and VL.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/isa_begin.h"
+
+namespace coppice::core {
+namespace {
+
+struct Lanes512 {
+  static constexpr int kLanes = 16;
+  using Ints = __m512i;
+  using Floats = __m512;
+  struct Signed {
+    __m512i size;
+    __mmask64 negative;
+  };
+
+  static COPPICE_INLINE Ints load(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static COPPICE_INLINE Ints four_codes(const std::int8_t* p) {
+    std::int32_t word;
+    __builtin_memcpy(&word, p, 4);
+    return _mm512_set1_epi32(word);
+  }
+  static COPPICE_INLINE Ints splat(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static COPPICE_INLINE Ints low_nibbles(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi8(15)); }
+  static COPPICE_INLINE Ints high_nibbles(Ints x) { return low_nibbles(_mm512_srli_epi16(x, 4)); }
+  // Sums stay chains: GCC would regroup them into trees, whose leaves do not fit in the registers.
+  static COPPICE_INLINE Ints kept(Ints x) {
+    __asm__("" : "+v"(x));
+    return x;
+  }
+  static COPPICE_INLINE Ints add(Ints a, Ints b) { return kept(_mm512_add_epi32(a, b)); }
+  static COPPICE_INLINE Ints sub(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+  template <int n>
+  static COPPICE_INLINE Ints shift_left(Ints x) {
+    return _mm512_slli_epi32(x, n);
+  }
+
+  // VPMADDUBSW: unsigned by signed bytes, neighbours added into int16, saturating.
+  static COPPICE_INLINE Ints pairs(Ints weights, Ints codes) { return _mm512_maddubs_epi16(weights, codes); }
+  static COPPICE_INLINE Ints add_pairs(Ints a, Ints b) { return kept(_mm512_add_epi16(a, b)); }
+  static COPPICE_INLINE Ints widen_pairs(Ints x) { return _mm512_madd_epi16(x, _mm512_set1_epi16(1)); }
+  // 8-bit weights as sign and size: the sign moves to the activation.
+  static COPPICE_INLINE Signed signed_codes(Ints x) {
+    const __m512i code = _mm512_xor_si512(x, _mm512_set1_epi8(-128));
+    return {_mm512_abs_epi8(code), _mm512_movepi8_mask(code)};
+  }
+  static COPPICE_INLINE Ints size_of(const Signed& x) { return x.size; }
+  static COPPICE_INLINE Ints with_sign_of(const Signed& x, Ints codes) {
+    return _mm512_mask_sub_epi8(codes, x.negative, _mm512_setzero_si512(), codes);
+  }
+
+  static COPPICE_INLINE Floats zero() { return _mm512_setzero_ps(); }
+  static COPPICE_INLINE Floats splat(float x) { return _mm512_set1_ps(x); }
+  static COPPICE_INLINE Floats halves(const std::byte* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static COPPICE_INLINE Floats float_of(Ints x) { return _mm512_cvtepi32_ps(x); }
+  static COPPICE_INLINE Floats bits_of(Ints x) { return _mm512_castsi512_ps(x); }
+  static COPPICE_INLINE Floats sub(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
+  static COPPICE_INLINE Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+  static COPPICE_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+  static COPPICE_INLINE void store(float* p, Floats x) { _mm512_storeu_ps(p, x); }
+};
+
+}  // namespace
+}  // namespace coppice::core
