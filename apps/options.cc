@@ -29,7 +29,8 @@ void ModelFlags::add(CLI::App& app) {
   app.add_option("-t,--threads", threads, "threads; 0: all that this process may use")
       ->check(CLI::Range(0, kMostThreads))
       ->capture_default_str();
-  app.add_option("--isa", isa, "instruction set, of those that `coppice info` shows (default: the best there is)");
+  app.add_option("--isa", isa,
+                 "instruction set, of those that `coppice info` shows (default: the best there is)");
 }
 
 Result<std::string> ModelFlags::resolve() const {

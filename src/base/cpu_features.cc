@@ -68,7 +68,7 @@ CpuFeatures detect() {
   cpu.avx512bw = cpu.avx512f && bit(seven.ebx, 30);
   cpu.avx512vl = cpu.avx512f && bit(seven.ebx, 31);
   cpu.avx512_vnni = cpu.avx512f && bit(seven.ecx, 11);
-  // A process must also ask Linux for the tile registers before it uses them; the kernels that do, ask.
+  // A process must also ask for the tile registers before it uses them: allow_tile_registers().
   cpu.amx_int8 = tiles && bit(seven.edx, 24) && bit(seven.edx, 25);
   return cpu;
 }

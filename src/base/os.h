@@ -92,4 +92,8 @@ struct CpuFeatures {
 };
 const CpuFeatures& cpu_features();
 
+// Asks the system, once a process, to let its threads use the AMX tile registers (amx_int8). False where it
+// does not: an older kernel, or a host whose alternate signal stacks are too small for them.
+bool allow_tile_registers();
+
 }  // namespace coppice::core

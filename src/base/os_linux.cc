@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -282,6 +283,18 @@ double seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+bool allow_tile_registers() {
+#if defined(__x86_64__)
+  // The kernel's documentation, arch/x86/xstate: a dynamically enabled state needs permission, once for all
+  // threads.
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool allowed = ::syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return allowed;
+#else
+  return false;
+#endif
 }
 
 }  // namespace coppice::core

@@ -33,6 +33,8 @@ const Isa kIsas[] = {
     {&kAvxVnniKernels, [](const CpuFeatures& cpu) { return has_avx2(cpu) && cpu.avx_vnni; }},
     {&kAvx512Kernels, has_avx512},
     {&kAvx512VnniKernels, has_avx512vnni},
+    {&kAmxKernels,
+     [](const CpuFeatures& cpu) { return has_avx512vnni(cpu) && cpu.amx_int8 && allow_tile_registers(); }},
 #endif
 #ifdef COPPICE_NEON_KERNELS
     {&kNeonKernels, [](const CpuFeatures& cpu) { return cpu.neon; }},

@@ -14,6 +14,7 @@ extern const Kernels kAvx2Kernels;
 extern const Kernels kAvxVnniKernels;
 extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx512VnniKernels;
+extern const Kernels kAmxKernels;
 #elif defined(__aarch64__)
 #define COPPICE_NEON_KERNELS 1
 extern const Kernels kNeonKernels;
@@ -26,6 +27,7 @@ void matmul_avx2(const MatmulTask& task, const WeightsView& w, int group_begin, 
 void matmul_avxvnni(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_avx512(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_avx512vnni(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
+void matmul_amx(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_neon(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 void matmul_neondot(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end);
 

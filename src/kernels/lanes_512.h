@@ -64,6 +64,13 @@ struct Lanes512 {
   static COPPICE_INLINE Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static COPPICE_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
   static COPPICE_INLINE void store(float* p, Floats x) { _mm512_storeu_ps(p, x); }
+
+  // For matmul_tiles.h.
+  static COPPICE_INLINE Ints less_eight(Ints x) { return _mm512_sub_epi8(x, _mm512_set1_epi8(8)); }
+  static COPPICE_INLINE Ints less_128(Ints x) { return _mm512_xor_si512(x, _mm512_set1_epi8(-128)); }
+  static COPPICE_INLINE void store(std::int8_t* p, Ints x) { _mm512_storeu_si512(p, x); }
+  static COPPICE_INLINE Ints load(const std::int32_t* p) { return _mm512_loadu_si512(p); }
+  static COPPICE_INLINE Floats load(const float* p) { return _mm512_loadu_ps(p); }
 };
 
 }  // namespace

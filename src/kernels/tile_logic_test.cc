@@ -9,6 +9,8 @@
 
 #include "kernels/lanes_emulated.h"
 #include "kernels/matmul_lanes.h"
+#include "kernels/matmul_tiles.h"
+#include "kernels/tiles_emulated.h"
 
 namespace coppice::core {
 namespace {
@@ -25,12 +27,13 @@ struct Logic {
   const char* name;
   Matmul matmul;
 };
-// The shapes of matmul_avx2.cc, matmul_avxvnni.cc, matmul_avx512.cc and matmul_avx512vnni.cc.
+// As in matmul_avx2.cc, matmul_avxvnni.cc, matmul_avx512.cc, matmul_avx512vnni.cc and matmul_amx.cc.
 constexpr Logic kLogics[] = {
     {"avx2", lanes_matmul<Emulated<8, Product::pairs, 4>>},
     {"avxvnni", lanes_matmul<Emulated<8, Product::dot4, 6>>},
     {"avx512", lanes_matmul<Emulated<16, Product::pairs, 8>>},
     {"avx512vnni", lanes_matmul<Emulated<16, Product::dot4, 8>>},
+    {"amx", tiles_matmul<Emulated<16, Product::dot4, 8>, Tiles>},
 };
 
 enum class Codes { random, largest, smallest };
