@@ -31,6 +31,8 @@ void ModelFlags::add(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--isa", isa,
                  "instruction set, of those that `coppice info` shows (default: the best there is)");
+  app.add_flag("--packed-cache", packed_cache,
+               "keep the packed weights in a file below the cache folder, and map it the next time");
 }
 
 Result<std::string> ModelFlags::resolve() const {
@@ -67,8 +69,11 @@ Result<Model> ModelFlags::load() const {
   options.threads = threads;
   options.isa = isa;
   options.progress = [](double fraction) { show_progress("loading", fraction); };
+  options.packed_cache = packed_cache;
   auto model = Model::load(*file, options);
   clear_progress();
+  if (model && !model->info().packed_cache_problem.empty())
+    note("packed cache: {}\n", model->info().packed_cache_problem);
   return model;
 }
 

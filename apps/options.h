@@ -15,6 +15,7 @@ struct ModelFlags {
   std::string path;
   int threads = 0;
   std::string isa;
+  bool packed_cache = false;
 
   void add(CLI::App& app);
   // The file, or the found model with the name or part of a name, that -m or $COPPICE_MODEL says; without

@@ -31,14 +31,20 @@ struct ModelInfo {
   int context_length = 0;  // trained
   std::uint64_t parameters = 0;
   std::size_t file_bytes = 0;
-  std::size_t weight_bytes = 0;  // read by one pass
-  LoadTimes load;                // of the load() that made this handle
+  std::size_t weight_bytes = 0;      // read by one pass
+  LoadTimes load;                    // of the load() that made this handle
+  bool from_packed_cache = false;    // the weights are mapped from the packed cache
+  std::string packed_cache;          // with ModelOptions::packed_cache: the file
+  std::string packed_cache_problem;  // why it was not used or not written, and what was done; else empty
 };
 
 struct ModelOptions {
   int threads = 0;  // 0: what this process may use
   std::string isa;  // "scalar", "avx2", ...: for the whole process; empty: what it uses, at first the best
   std::function<void(double)> progress;  // fraction loaded
+  // Keep the packed weights in a file below the cache folder, and map it when the same weights are loaded
+  // again (docs/decisions/packed-cache.md says what that is worth).
+  bool packed_cache = false;
 };
 
 // Text to tokens and back. Thread-safe.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "kernels/kernels.h"
+#include "model/packed_cache.h"
 
 namespace coppice {
 namespace {
@@ -115,7 +116,10 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
                    return made;
                  });
   const double weights_start = core::seconds();
-  auto model = core::Model::load(impl->file, *impl->pool, options.progress);
+  core::PackedCache cache;
+  cache.folder = core::cache_directory() + "/packed";
+  auto model =
+      core::Model::load(impl->file, *impl->pool, options.progress, options.packed_cache ? &cache : nullptr);
   times.weights = since(weights_start);
   COPPICE_TRY(impl->tokenizer, tokenizer.get());
   COPPICE_TRY(impl->model, std::move(model));
@@ -127,6 +131,9 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
   impl->info = describe(*impl->file, *impl->model);
   times.total = since(start);
   impl->info.load = times;
+  impl->info.from_packed_cache = cache.used;
+  impl->info.packed_cache = cache.path;
+  impl->info.packed_cache_problem = cache.problem;
   return Model(std::move(impl));
 }
 

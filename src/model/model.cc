@@ -11,11 +11,12 @@ Model::Model() = default;
 Model::~Model() = default;
 
 Result<std::shared_ptr<const Model>> Model::load(std::shared_ptr<const gguf::File> file, ThreadPool& pool,
-                                                 const std::function<void(double)>& progress) {
+                                                 const std::function<void(double)>& progress,
+                                                 PackedCache* cache) {
   DefaultFloatScope scope;  // small tensors are unpacked by this thread
   COPPICE_TRY(const Architecture* row, find_architecture(*file));
   COPPICE_TRY(ModelConfig config, row->read(*file, *row));
-  COPPICE_TRY(ModelWeights weights, ModelWeights::load(*file, *row, config, pool, progress));
+  COPPICE_TRY(ModelWeights weights, ModelWeights::load(*file, *row, config, pool, progress, cache));
   std::shared_ptr<Model> model(new Model());
   model->config_ = std::move(config);
   model->weights_ = std::make_unique<ModelWeights>(std::move(weights));

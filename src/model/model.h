@@ -20,14 +20,17 @@
 
 namespace coppice::core {
 
+struct PackedCache;   // packed_cache.h
 struct ModelWeights;  // weights.h: packed matrices and vectors by role
 
 class Model {
  public:
   // Reads, checks and packs. Errors name the file, the tensor or the key. A model larger than memory is
-  // refused before anything is read. `progress` (optional) is called with the fraction done.
+  // refused before anything is read. `progress` (optional) is called with the fraction done. With a `cache`
+  // packed weights are looked for there, and left there.
   static Result<std::shared_ptr<const Model>> load(std::shared_ptr<const gguf::File> file, ThreadPool& pool,
-                                                   const std::function<void(double)>& progress = {});
+                                                   const std::function<void(double)>& progress = {},
+                                                   PackedCache* cache = nullptr);
   ~Model();
 
   const ModelConfig& config() const { return config_; }

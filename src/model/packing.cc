@@ -31,9 +31,8 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to -
 
 class Packing {
  public:
-  Packing(const gguf::File& file, std::span<const PackJob> jobs) : file_(file), jobs_(jobs) {}
+  Packing(const gguf::File& file, std::span<const PackJob> jobs) : file_(file), jobs_(jobs) { cut(); }
 
-  Result<Buffer> lay_out();
   Status run(ThreadPool& pool, const std::function<void(double)>& progress);
 
  private:
@@ -53,21 +52,6 @@ class Packing {
   std::atomic<std::size_t> done_{0};       // bytes of the file
   std::atomic<std::uint64_t> bad_{kNone};  // job << 32 | row of the first scale that is not finite
 };
-
-// Sizes the memory and points the matrices into it.
-Result<Buffer> Packing::lay_out() {
-  std::size_t total = 0;
-  for (const PackJob& job : jobs_) total += round_up(job.matrix->bytes(), kMatrixAlignment);
-  COPPICE_TRY(Buffer memory, Buffer::make(total));
-  std::size_t at = 0;
-  for (const PackJob& job : jobs_) {
-    const std::size_t bytes = job.matrix->bytes();
-    job.matrix->data = Buffer::part_of(std::span(memory.data() + at, bytes));
-    at += round_up(bytes, kMatrixAlignment);
-  }
-  cut();
-  return memory;
-}
 
 // A chunk is every piece that begins in the same huge page.
 void Packing::cut() {
@@ -136,6 +120,7 @@ Status Packing::run(ThreadPool& pool, const std::function<void(double)>& progres
   const auto tell = [&] {
     if (progress) progress(static_cast<double>(done_.load()) / static_cast<double>(total));
   };
+  tell();
   pool.run([&](int thread) {
     while (bad_.load() == kNone) {
       const std::size_t chunk = next_.fetch_add(1);
@@ -165,12 +150,28 @@ Status Packing::verdict() const {
 
 }  // namespace
 
-Result<Buffer> pack_weights(const gguf::File& file, std::span<const PackJob> jobs, ThreadPool& pool,
-                            const std::function<void(double)>& progress) {
+std::size_t packed_bytes(std::span<const PackJob> jobs) {
+  std::size_t total = 0;
+  for (const PackJob& job : jobs) total += round_up(job.matrix->bytes(), kMatrixAlignment);
+  return total;
+}
+
+void place_weights(std::span<const PackJob> jobs, std::span<const std::byte> packed) {
+  COPPICE_CHECK(packed.size() == packed_bytes(jobs));
+  auto* at = const_cast<std::byte*>(packed.data());  // only packing writes
+  for (const PackJob& job : jobs) {
+    job.matrix->data = Buffer::part_of(std::span(at, job.matrix->bytes()));
+    at += round_up(job.matrix->bytes(), kMatrixAlignment);
+  }
+}
+
+Result<PackedWeights> pack_weights(const gguf::File& file, std::span<const PackJob> jobs, ThreadPool& pool,
+                                   const std::function<void(double)>& progress) {
+  COPPICE_TRY(Buffer memory, Buffer::make(packed_bytes(jobs)));
+  place_weights(jobs, {memory.data(), memory.size()});
   Packing packing(file, jobs);
-  COPPICE_TRY(Buffer memory, packing.lay_out());
   COPPICE_TRY_STATUS(packing.run(pool, progress));
-  return memory;
+  return PackedWeights{std::move(memory), {}};
 }
 
 }  // namespace coppice::core

@@ -19,11 +19,21 @@ struct PackJob {
   PackedMatrix* matrix;
 };
 
-// Checks every scale, packs every matrix into the memory it returns and points the matrices at their parts of
-// it, in the order of the jobs. The file's pages are released as they have been packed, so that no weight is
-// in memory twice. An error names file, tensor, row and value. `progress` (optional) hears the fraction done,
-// from the calling thread.
-Result<Buffer> pack_weights(const gguf::File& file, std::span<const PackJob> jobs, ThreadPool& pool,
-                            const std::function<void(double)>& progress);
+// What the matrices' bytes lie in: memory, or a mapped file of packed weights (packed_cache.h).
+struct PackedWeights {
+  Buffer memory;
+  MappedFile file;
+};
+
+// Bytes of all the jobs' matrices, each on a line of 64 bytes, in the order of the jobs.
+std::size_t packed_bytes(std::span<const PackJob> jobs);
+// Points the matrices at their parts of `packed` (packed_bytes() long). Read only where it is mapped so.
+void place_weights(std::span<const PackJob> jobs, std::span<const std::byte> packed);
+
+// Checks every scale, packs every matrix into the memory it returns and places the matrices there. The file's
+// pages are released as they have been packed, so that no weight is in memory twice. An error names file,
+// tensor, row and value. `progress` (optional) hears the fraction done, from 0 to 1, from the calling thread.
+Result<PackedWeights> pack_weights(const gguf::File& file, std::span<const PackJob> jobs, ThreadPool& pool,
+                                   const std::function<void(double)>& progress);
 
 }  // namespace coppice::core

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "model/packing.h"
+#include "model/packed_cache.h"
 #include "quant/formats.h"
 
 namespace coppice::core {
@@ -210,12 +210,13 @@ std::size_t ModelWeights::streamed_bytes() const {
 
 Result<ModelWeights> ModelWeights::load(const gguf::File& file, const Architecture& row,
                                         const ModelConfig& config, ThreadPool& pool,
-                                        const std::function<void(double)>& progress) {
+                                        const std::function<void(double)>& progress, PackedCache* cache) {
   ModelWeights weights;
   Loader loader(file, row, config);
   COPPICE_TRY_STATUS(loader.plan(weights));
   COPPICE_TRY_STATUS(loader.admit());
-  COPPICE_TRY(weights.packed, pack_weights(file, loader.jobs(), pool, progress));
+  COPPICE_TRY(weights.packed, cache == nullptr ? pack_weights(file, loader.jobs(), pool, progress)
+                                               : cached_weights(file, loader.jobs(), pool, progress, *cache));
   return weights;
 }
 

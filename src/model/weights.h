@@ -15,9 +15,12 @@
 #include "gguf/file.h"
 #include "model/architectures.h"
 #include "model/config.h"
+#include "model/packing.h"
 #include "quant/packed.h"
 
 namespace coppice::core {
+
+struct PackedCache;  // packed_cache.h
 
 // f32 values, 64-byte aligned; empty when the architecture has none here.
 struct WeightVector {
@@ -47,7 +50,7 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
-  Buffer packed;           // what every matrix's packed bytes lie in
+  PackedWeights packed;    // what every matrix's packed bytes lie in
   WeightMatrix embedding;  // [vocab] rows of hidden
   WeightVector positions;  // [context_length, hidden], learned positions only
   std::vector<LayerWeights> layers;
@@ -59,9 +62,11 @@ struct ModelWeights {
   const WeightMatrix& head() const { return own_head.name.empty() ? embedding : own_head; }
   std::size_t streamed_bytes() const;  // of a pass with logits for one row
 
-  // Every tensor's presence, shape, type and scales are checked; packed on all threads of the pool.
+  // Every tensor's presence, shape, type and scales are checked; packed on all threads of the pool, or out of
+  // `cache` where there is one.
   static Result<ModelWeights> load(const gguf::File& file, const Architecture& row, const ModelConfig& config,
-                                   ThreadPool& pool, const std::function<void(double)>& progress);
+                                   ThreadPool& pool, const std::function<void(double)>& progress,
+                                   PackedCache* cache = nullptr);
 };
 
 }  // namespace coppice::core

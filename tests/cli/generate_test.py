@@ -57,6 +57,23 @@ class Prompts(program.Case):
         self.assertNotIn("using", self.run_well("generate", "-p", "it", "-n", 1, env=env)[1])
 
 
+class PackedCache(program.Case):
+    def test_the_text_is_the_same_out_of_the_cache_and_a_damaged_file_is_said(self):
+        plain = self.generate()["ids"]
+        self.assertEqual(list((self.folder / "cache").iterdir()), [])
+        for _ in range(2):
+            self.assertEqual(self.generate("--packed-cache")["ids"], plain)
+        packed, = (self.folder / "cache" / "packed").iterdir()
+        first = packed.stat().st_mtime_ns
+        with packed.open("r+b") as file:
+            file.seek(5000)
+            file.write(b"damage")
+        out, said = self.run_well("generate", "-m", self.model, "-p", "it", "-n", 1, "-q", "--packed-cache")
+        self.assertRegex(said, r"\Apacked cache: [^\n]+ is damaged: [^\n]+; packed anew\n\Z")
+        self.assertNotEqual(packed.stat().st_mtime_ns, first)
+        self.assertEqual(self.run_well("generate", "-m", self.model, "-p", "it", "-n", 1, "-q", "--packed-cache"), (out, ""))
+
+
 class Json(program.Case):
     def test_fields(self):
         answer = self.generate("--logprobs", 3, tokens=6)
