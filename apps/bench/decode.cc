@@ -6,6 +6,7 @@
 
 #include "answer.h"
 #include "bench/benches.h"
+#include "bench/prompts.h"
 #include "command.h"
 #include "files.h"
 #include "options.h"
@@ -21,10 +22,10 @@ struct Flags {
   SamplingFlags sampling;
   SpeculationFlags speculation;
   EngineFlags engine;
-  std::string prompts, instruction, json;
+  PromptFlags prompts;
+  ReportFlags report;
   std::vector<std::string> modes{"greedy"}, drafters{"lookup"};
-  int limit = 0, repeat = 1;
-  bool chat = false;
+  int repeat = 1;
 };
 
 struct Mode {
@@ -51,45 +52,6 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-// A line of JSON: "prompt", the first of "turns", "question" or "text".
-std::string prompt_of(const ordered_json& line) {
-  for (const char* key : {"prompt", "question", "text"}) {
-    if (line.contains(key) && line[key].is_string()) return line[key].get<std::string>();
-  }
-  if (line.contains("turns") && line["turns"].is_array() && !line["turns"].empty() &&
-      line["turns"][0].is_string()) {
-    return line["turns"][0].get<std::string>();
-  }
-  return {};
-}
-
-Result<std::vector<std::string>> read_prompts(const std::string& path, int limit) {
-  auto text = read_text(path);
-  if (!text) return tl::unexpected(text.error());
-  std::vector<std::string> prompts;
-  std::size_t begin = 0;
-  for (int number = 1; begin < text->size(); ++number) {
-    const std::size_t end = std::min(text->find('\n', begin), text->size());
-    const std::string line = text->substr(begin, end - begin);
-    begin = end + 1;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const ordered_json json = ordered_json::parse(line, nullptr, false);
-    const std::string prompt = json.is_object() ? prompt_of(json) : "";
-    if (prompt.empty()) {
-      return fail(fmt::format(
-          "{} line {}: a JSON object with \"prompt\", \"turns\", \"question\" or \"text\" is wanted", path,
-          number));
-    }
-    prompts.push_back(prompt);
-  }
-  if (prompts.empty()) return fail(fmt::format("{} has no prompts", path));
-  const std::size_t wanted =
-      limit > 0 ? std::min<std::size_t>(static_cast<std::size_t>(limit), prompts.size()) : prompts.size();
-  std::vector<std::string> spread;  // over the whole set
-  for (std::size_t i = 0; i < wanted; ++i) spread.push_back(prompts[i * prompts.size() / wanted]);
-  return spread;
 }
 
 Result<std::vector<Mode>> read_modes(const Flags& flags) {
@@ -230,39 +192,6 @@ ordered_json outcome_json(const Outcome& out) {
   return {{"mode", out.mode.name}, {"prompts", out.prompts}, {"sides", sides}};
 }
 
-Result<std::vector<std::vector<Token>>> tokenise(const Flags& flags, const Model& model,
-                                                 std::span<const std::string> prompts, int context) {
-  std::vector<std::vector<Token>> out;
-  std::optional<ChatTemplate> chat;
-  if (flags.chat) {
-    auto made = model.chat_template();
-    if (!made) return tl::unexpected(made.error());
-    chat = *made;
-  }
-  for (const std::string& prompt : prompts) {
-    std::string text = prompt;
-    if (!flags.instruction.empty()) {
-      const auto hole = flags.instruction.find("{}");
-      text = hole == std::string::npos
-                 ? flags.instruction + prompt
-                 : flags.instruction.substr(0, hole) + prompt + flags.instruction.substr(hole + 2);
-    }
-    if (chat) {
-      const ChatMessage message[] = {{"user", text}};
-      auto tokens = chat->tokens(message);
-      if (!tokens) return tl::unexpected(tokens.error());
-      out.push_back(*tokens);
-    } else {
-      out.push_back(model.tokenizer().encode(text));
-    }
-    if (static_cast<int>(out.back().size()) >= context) {
-      return fail(fmt::format("prompt {} has {} tokens; the context of {} cannot hold it", out.size(),
-                              out.back().size(), context));
-    }
-  }
-  return out;
-}
-
 // One way of decoding that was asked for.
 struct Entry {
   std::string name;
@@ -304,11 +233,8 @@ Result<Plan> make_plan(const Flags& flags) {
   if (!modes) return tl::unexpected(modes.error());
   auto entries = read_entries(flags);
   if (!entries) return tl::unexpected(entries.error());
-  if (!flags.json.empty()) {
-    if (Status writable = check_output(flags.json); !writable) return tl::unexpected(writable.error());
-    if (Status kept = keep_inputs(flags.json, {flags.prompts}); !kept) return tl::unexpected(kept.error());
-  }
-  auto prompts = read_prompts(flags.prompts, flags.limit);
+  if (Status right = flags.report.check({flags.prompts.path}); !right) return tl::unexpected(right.error());
+  auto prompts = flags.prompts.read();
   if (!prompts) return tl::unexpected(prompts.error());
   return Plan{std::move(*modes), std::move(*prompts), std::move(*entries)};
 }
@@ -344,11 +270,11 @@ Result<int> run_decode(const Flags& flags) {
   if (!plan) return tl::unexpected(plan.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
-  if (Status kept = keep_inputs(flags.json, {model->info().path}); !kept) return tl::unexpected(kept.error());
+  if (Status right = flags.report.check({model->info().path}); !right) return tl::unexpected(right.error());
   if (auto fits = flags.sampling.resolve(model->info().vocab); !fits) return tl::unexpected(fits.error());
   auto contenders = make_contenders(plan->entries, *model);
   if (!contenders) return tl::unexpected(contenders.error());
-  auto tokens = tokenise(flags, *model, plan->prompts, contenders->front().engine.options().context);
+  auto tokens = flags.prompts.tokenise(*model, plan->prompts, contenders->front().engine.options().context);
   if (!tokens) return tl::unexpected(tokens.error());
   catch_interrupts();
   const ordered_json machine = ordered_json::parse(system_info());
@@ -360,7 +286,6 @@ Result<int> run_decode(const Flags& flags) {
   Bench bench(flags, std::move(*contenders));
   ordered_json report = {{"model", model->info().name},
                          {"nodes", flags.speculation.speculation.nodes},
-                         {"machine", machine},
                          {"modes", ordered_json::array()}};
   auto all_same = run_modes(plan->modes, bench, *tokens, report);
   if (!all_same) return tl::unexpected(all_same.error());
@@ -368,10 +293,7 @@ Result<int> run_decode(const Flags& flags) {
     note("[stopped; a mode that was not finished is not shown]\n");
     return kInterrupted;
   }
-  if (!flags.json.empty()) {
-    const std::string text = report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-    if (Status written = write_text(flags.json, text); !written) return tl::unexpected(written.error());
-  }
+  if (Status written = flags.report.write("decode", report); !written) return tl::unexpected(written.error());
   if (!*all_same && flags.sampling.acceptance == "keyed") {
     note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
     return kDiffers;
@@ -386,20 +308,12 @@ void add_decode(CLI::App& bench, const Choose& choose) {
   CLI::App* command =
       bench.add_subcommand("decode", "the same prompts plain and with speculation: speed, and same text");
   flags->model.add(*command);
-  command
-      ->add_option("--prompts", flags->prompts,
-                   "JSON lines with \"prompt\", \"turns\", \"question\" or \"text\"")
-      ->required();
-  command->add_option("--limit", flags->limit, "prompts, spread over the set; 0: all")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command->add_option("--instruction", flags->instruction, "text around each prompt, which stands at {}");
-  command->add_flag("--chat", flags->chat, "prompts are a user's messages");
+  flags->prompts.add(*command);
   command->add_option("--modes", flags->modes, "greedy, top-k (50, T=1), asked (the sampling options)")
       ->delimiter(',');
   command->add_option("--repeat", flags->repeat, "alternated pairs of each prompt")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--json", flags->json, "write the figures to this file");
+  flags->report.add(*command);
   flags->engine.add(*command);
   flags->sampling.add(*command);
   flags->speculation.add(*command, false);

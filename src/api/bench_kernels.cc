@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "api/impl.h"
+#include "api/made_up.h"
 #include "api/measure.h"
 #include "base/check.h"
 #include "base/os.h"
@@ -25,75 +25,6 @@ struct CacheName {
 };
 constexpr CacheName kCaches[] = {
     {"f32", core::CacheType::f32}, {"f16", core::CacheType::f16}, {"q8_0", core::CacheType::q8_0}};
-
-// Bits that are moderate numbers in every format: no half and no float made of them is above 2.
-void fill_moderate(std::byte* data, std::size_t bytes) {
-  std::uint32_t state = 1;
-  for (std::size_t at = 0; at + 4 <= bytes; at += 4) {
-    state = state * 1664525u + 1013904223u;
-    const std::uint32_t word = ((state >> 4) ^ (state << 12)) & 0x3FFF3FFFu;
-    std::memcpy(data + at, &word, 4);
-  }
-}
-
-// The matrices of all layers in one piece of memory, as a loaded model has them.
-struct Matrices {
-  core::Buffer memory;
-  std::vector<core::PackedMatrix> all;
-  double multiply_adds = 0;  // of one row
-};
-
-Result<Matrices> make_matrices(const KernelBenchOptions& o, core::PackedKind kind) {
-  Matrices out;
-  const int q = o.heads * o.head_dim, kv = o.kv_heads * o.head_dim;
-  const int shapes[][2] = {{q, o.hidden},
-                           {kv, o.hidden},
-                           {kv, o.hidden},
-                           {o.hidden, q},
-                           {o.feed_forward, o.hidden},
-                           {o.feed_forward, o.hidden},
-                           {o.hidden, o.feed_forward}};
-  constexpr std::size_t kLine = 64;
-  const auto size = [](const core::PackedMatrix& m) { return (m.bytes() + kLine - 1) / kLine * kLine; };
-  std::size_t bytes = 0;
-  for (int layer = 0; layer < o.layers; ++layer)
-    for (const auto& [outputs, inputs] : shapes) {
-      core::PackedMatrix matrix;
-      matrix.kind = kind, matrix.outputs = outputs, matrix.inputs = inputs;
-      bytes += size(matrix);
-      out.multiply_adds += static_cast<double>(outputs) * inputs;
-      out.all.push_back(std::move(matrix));
-    }
-  if (bytes > core::memory_available())
-    return fail(fmt::format("the matrices need {} bytes of memory, but {} are available", bytes,
-                            core::memory_available()));
-  COPPICE_TRY(out.memory, core::Buffer::make(bytes));
-  fill_moderate(out.memory.data(), bytes);
-  std::size_t at = 0;
-  for (core::PackedMatrix& matrix : out.all) {
-    matrix.data = core::Buffer::part_of({out.memory.data() + at, matrix.bytes()});
-    at += size(matrix);
-  }
-  return out;
-}
-
-// Activations of `rows` rows, quantised and not, and room for results.
-struct Activations {
-  Activations(int rows, int inputs, int outputs)
-      : x(static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs), 0.01f),
-        codes(x.size(), 3),
-        scales(x.size() / 32, 0.01f),
-        scaled_sums(x.size() / 32, 0.96f),
-        sums(x.size() / 32, 96),
-        stride((static_cast<std::size_t>(outputs) + 63) / 64 * 64),
-        y(static_cast<std::size_t>(rows) * stride) {}
-  std::vector<float> x;
-  std::vector<std::int8_t> codes;
-  std::vector<float> scales, scaled_sums;
-  std::vector<std::int32_t> sums;
-  std::size_t stride;
-  std::vector<float> y;
-};
 
 class KernelBench {
  public:

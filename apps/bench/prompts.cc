@@ -1,0 +1,99 @@
+#include "bench/prompts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "files.h"
+#include "options.h"
+
+namespace coppice::app {
+namespace {
+
+using nlohmann::ordered_json;
+
+// A line of JSON: "prompt", the first of "turns", "question" or "text".
+std::string prompt_of(const ordered_json& line) {
+  for (const char* key : {"prompt", "question", "text"}) {
+    if (line.contains(key) && line[key].is_string()) return line[key].get<std::string>();
+  }
+  if (line.contains("turns") && line["turns"].is_array() && !line["turns"].empty() &&
+      line["turns"][0].is_string()) {
+    return line["turns"][0].get<std::string>();
+  }
+  return {};
+}
+
+}  // namespace
+
+void PromptFlags::add(CLI::App& command) {
+  command.add_option("--prompts", path, "JSON lines with \"prompt\", \"turns\", \"question\" or \"text\"")
+      ->required();
+  command.add_option("--limit", limit, "prompts, spread over the set; 0: all")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--instruction", instruction, "text around each prompt, which stands at {}");
+  command.add_flag("--chat", chat, "prompts are a user's messages");
+}
+
+Result<std::vector<std::string>> PromptFlags::read() const {
+  auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  std::vector<std::string> prompts;
+  std::size_t begin = 0;
+  for (int number = 1; begin < text->size(); ++number) {
+    const std::size_t end = std::min(text->find('\n', begin), text->size());
+    const std::string line = text->substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const ordered_json json = ordered_json::parse(line, nullptr, false);
+    const std::string prompt = json.is_object() ? prompt_of(json) : "";
+    if (prompt.empty()) {
+      return fail(fmt::format(
+          "{} line {}: a JSON object with \"prompt\", \"turns\", \"question\" or \"text\" is wanted", path,
+          number));
+    }
+    prompts.push_back(prompt);
+  }
+  if (prompts.empty()) return fail(fmt::format("{} has no prompts", path));
+  const std::size_t wanted =
+      limit > 0 ? std::min<std::size_t>(static_cast<std::size_t>(limit), prompts.size()) : prompts.size();
+  std::vector<std::string> spread;  // over the whole set
+  for (std::size_t i = 0; i < wanted; ++i) spread.push_back(prompts[i * prompts.size() / wanted]);
+  return spread;
+}
+
+Result<std::vector<std::vector<Token>>> PromptFlags::tokenise(const Model& model,
+                                                              std::span<const std::string> prompts,
+                                                              int context) const {
+  std::vector<std::vector<Token>> out;
+  std::optional<ChatTemplate> chat;
+  if (chat) {
+    auto made = model.chat_template();
+    if (!made) return tl::unexpected(made.error());
+    chat = *made;
+  }
+  for (const std::string& prompt : prompts) {
+    std::string text = prompt;
+    if (!instruction.empty()) {
+      const auto hole = instruction.find("{}");
+      text = hole == std::string::npos ? instruction + prompt
+                                       : instruction.substr(0, hole) + prompt + instruction.substr(hole + 2);
+    }
+    if (chat) {
+      const ChatMessage message[] = {{"user", text}};
+      auto tokens = chat->tokens(message);
+      if (!tokens) return tl::unexpected(tokens.error());
+      out.push_back(*tokens);
+    } else {
+      out.push_back(model.tokenizer().encode(text));
+    }
+    if (static_cast<int>(out.back().size()) >= context) {
+      return fail(fmt::format("prompt {} has {} tokens; the context of {} cannot hold it", out.size(),
+                              out.back().size(), context));
+    }
+  }
+  return out;
+}
+
+}  // namespace coppice::app

@@ -1,0 +1,43 @@
+// Numbers made up, for kernels to work on while they are timed.
+#pragma once
+
+#include <coppice/bench.h>
+
+#include <vector>
+
+#include "base/os.h"
+#include "quant/packed.h"
+
+namespace coppice {
+
+// Bits that are moderate numbers in every format: no half and no float made of them is above 2.
+void fill_moderate(std::byte* data, std::size_t bytes);
+
+// The matrices of all layers in one piece of memory, as a loaded model has them.
+struct Matrices {
+  core::Buffer memory;
+  std::vector<core::PackedMatrix> all;
+  double multiply_adds = 0;  // of one row
+};
+// Of the options' shape, the head left out.
+Result<Matrices> make_matrices(const KernelBenchOptions& options, core::PackedKind kind);
+
+// Activations of `rows` rows, quantised and not, and room for results.
+struct Activations {
+  Activations(int rows, int inputs, int outputs)
+      : x(static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs), 0.01f),
+        codes(x.size(), 3),
+        scales(x.size() / 32, 0.01f),
+        scaled_sums(x.size() / 32, 0.96f),
+        sums(x.size() / 32, 96),
+        stride((static_cast<std::size_t>(outputs) + 63) / 64 * 64),
+        y(static_cast<std::size_t>(rows) * stride) {}
+  std::vector<float> x;
+  std::vector<std::int8_t> codes;
+  std::vector<float> scales, scaled_sums;
+  std::vector<std::int32_t> sums;
+  std::size_t stride;
+  std::vector<float> y;
+};
+
+}  // namespace coppice
