@@ -78,15 +78,13 @@ class Llama:
         if options.prefill < options.context:
             self.seconds(options.prefill, options.context - options.prefill, False)
         found = {}
-        taken = {n: [] for n in options.rows}
-        for repeat in range(options.repeats + 1):  # the first warms up
-            for n in options.rows:
-                self.forget(options.context)
-                took = self.seconds(options.context, n, True)
-                if repeat:
-                    taken[n].append(took)
+        # Passes of one size one after the other, as when it decodes: llama.cpp then keeps its graph. The first two warm up.
         for n in options.rows:
-            found[f"rows {n}"] = float(np.median(taken[n]))
+            taken = []
+            for _ in range(options.repeats + 2):
+                self.forget(options.context)
+                taken.append(self.seconds(options.context, n, True))
+            found[f"rows {n}"] = float(np.median(taken[2:]))
         found["prefill"] = prefill
         return found
 
@@ -181,7 +179,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=9, help="wanted in all; at least 7 for a figure to be quoted")
     parser.add_argument("--seconds", type=float, default=0, help="begin no further pair after this long; 0: go on")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--context", type=int, default=256)
+    parser.add_argument("--context", type=int, default=192, help="tokens before the rows; llama.cpp rounds up to multiples of 256")
     parser.add_argument("--rows", type=lambda text: sorted({1, *map(int, text.split(","))}), default=[1, 4, 8, 16])
     parser.add_argument("--prefill", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=5, help="passes of each kind in a pair; their median counts")
