@@ -1,5 +1,7 @@
 #include "bench/prompts.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -67,11 +69,11 @@ Result<std::vector<std::vector<Token>>> PromptFlags::tokenise(const Model& model
                                                               std::span<const std::string> prompts,
                                                               int context) const {
   std::vector<std::vector<Token>> out;
-  std::optional<ChatTemplate> chat;
+  std::optional<ChatTemplate> around;
   if (chat) {
     auto made = model.chat_template();
     if (!made) return tl::unexpected(made.error());
-    chat = *made;
+    around = *made;
   }
   for (const std::string& prompt : prompts) {
     std::string text = prompt;
@@ -80,9 +82,9 @@ Result<std::vector<std::vector<Token>>> PromptFlags::tokenise(const Model& model
       text = hole == std::string::npos ? instruction + prompt
                                        : instruction.substr(0, hole) + prompt + instruction.substr(hole + 2);
     }
-    if (chat) {
+    if (around) {
       const ChatMessage message[] = {{"user", text}};
-      auto tokens = chat->tokens(message);
+      auto tokens = around->tokens(message);
       if (!tokens) return tl::unexpected(tokens.error());
       out.push_back(*tokens);
     } else {

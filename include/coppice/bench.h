@@ -73,6 +73,14 @@ struct CostOptions {
   BenchProgress progress;
 };
 
+// Where a pass spends its time, as the calling thread sees it: from one barrier to the next, waiting for the
+// other threads included. Means over passes of their own, which are a little slower than those that are timed
+// whole.
+struct StageTime {
+  std::string name;  // "attention", "head", ...
+  double seconds = 0;
+};
+
 // A pass as the engine makes it for a tree: the root's row is committed, the others lie in scratch slots, all
 // want logits. Drawing is not part of it.
 struct PassCost {
@@ -82,6 +90,7 @@ struct PassCost {
   Spread of_read;  // the read loop over the weights, divided by this
   Spread of_peak;  // the time of its matmuls at peak, divided by this
   std::uint64_t kv_bytes = 0;
+  std::vector<StageTime> stages;
 };
 
 struct CostReport {
@@ -93,7 +102,9 @@ struct CostReport {
   std::vector<PassCost> passes;    // contexts ascending, rows ascending
   int prefill = 0, chunk = 0;
   Spread prefill_seconds;
-  Spread prefill_of_peak;
+  Spread prefill_of_peak;              // the whole of it
+  double prefill_matmuls_of_peak = 0;  // the stages with matmuls alone
+  std::vector<StageTime> prefill_stages;
 };
 Result<CostReport> bench_cost(const Model& model, const CostOptions& options);
 

@@ -45,6 +45,7 @@ class CostBench {
   Status fill(int context, bool from_nothing);
   Status measure_passes(std::size_t which);
   Status measure_prefill();
+  Status clock_stages(Timed& timed, std::vector<StageTime>& stages);
   Token token(int position) const {
     return static_cast<Token>((position * 7919L + 13) % model_.info().vocab);
   }
@@ -185,10 +186,35 @@ Status CostBench::measure_passes(std::size_t which) {
     context_->reset_stats();
     COPPICE_TRY_STATUS(timed[i + 1].run());
     cost.kv_bytes = context_->stats().kv_bytes;
+    COPPICE_TRY_STATUS(clock_stages(timed[i + 1], cost.stages));
     report_.passes.push_back(cost);
   }
   cache.rewind(sequence_, context);
   return {};
+}
+
+Status CostBench::clock_stages(Timed& timed, std::vector<StageTime>& stages) {
+  core::PassClock clock;
+  Status status;
+  context_->set_clock(&clock);
+  for (int i = 0; i < rounds_ && status; ++i) {
+    status = timed.prepare();
+    if (status) status = timed.run();
+  }
+  context_->set_clock(nullptr);
+  for (int i = 0; i < core::PassClock::kStages; ++i)
+    stages.push_back({core::PassClock::names()[static_cast<std::size_t>(i)], clock.seconds[i] / rounds_});
+  return status;
+}
+
+// Of the stages that multiply matrices.
+double matmul_seconds(std::span<const StageTime> stages) {
+  using core::PassStage;
+  double seconds = 0;
+  for (const PassStage stage :
+       {PassStage::query_key_value, PassStage::output, PassStage::gate_up, PassStage::down, PassStage::head})
+    seconds += stages[static_cast<std::size_t>(stage)].seconds;
+  return seconds;
 }
 
 Status CostBench::measure_prefill() {
@@ -202,7 +228,10 @@ Status CostBench::measure_prefill() {
   const core::PackedMatrix& head = model_.impl().model->weights().head().packed;
   const double peak = head.quantised() ? report_.machine.int8_peak.median : report_.machine.f32_peak.median;
   const double without_head = seconds_at_peak() - products(head) / peak;
-  report_.prefill_of_peak = divided(tokens * without_head + products(head) / peak, timed.seconds);
+  const double at_peak = tokens * without_head + products(head) / peak;
+  report_.prefill_of_peak = divided(at_peak, timed.seconds);
+  COPPICE_TRY_STATUS(clock_stages(timed, report_.prefill_stages));
+  report_.prefill_matmuls_of_peak = at_peak / matmul_seconds(report_.prefill_stages);
   return {};
 }
 

@@ -32,7 +32,7 @@ class Bench(program.Case):
 
     def test_cost_has_every_number_of_rows_at_every_context(self):
         report, out = self.report("cost", "-m", self.model, "--rows", "8,3", "-c", "40,7", "--prefill", 50, "--chunk", 16, "-t", 2,
-                                  "--isa", "scalar", "--cache", "f32")
+                                  "--isa", "scalar", "--cache", "f32", "--stages")
         self.limits(report["limits"], "scalar", 2)
         passes = report["passes"]
         self.assertEqual([(p["context"], p["rows"]) for p in passes], [(c, n) for c in (7, 40) for n in (1, 3, 8)])
@@ -40,6 +40,8 @@ class Bench(program.Case):
             for name in ("seconds", "ratio", "of_read", "of_peak"):
                 self.spread(one[name])
             self.assertGreater(one["seconds"]["low"], 0)
+            for stage in ("attention", "down", "head"):
+                self.assertGreater(one["stages"][stage], 0)
             if one["rows"] == 1:
                 self.assertEqual(one["ratio"], {"median": 1, "low": 1, "high": 1})
         self.assertGreater(passes[3]["kv_bytes"], passes[0]["kv_bytes"])
@@ -47,7 +49,7 @@ class Bench(program.Case):
         self.spread(report["read_seconds"])
         self.assertEqual((report["prefill"]["tokens"], report["prefill"]["chunk"]), (50, 16))
         self.assertEqual(report["settings"], {"repeats": 2, "cache": "f32"})
-        for part in ("context 7\n", "context 40\n", "C(n)/C(1)", "of peak", "prefill of 50 in passes of 16"):
+        for part in ("context 7\n", "context 40\n", "C(n)/C(1)", "of peak", "prefill of 50 in passes of 16", "where the time goes"):
             self.assertIn(part, out)
 
     def test_cost_counts_the_multiply_adds_of_the_matrices(self):
