@@ -8,6 +8,8 @@
 #if defined(__AMX_INT8__)
 #include <immintrin.h>
 
+#include "kernels/tiles_amx.h"
+
 namespace coppice::core {
 namespace {
 

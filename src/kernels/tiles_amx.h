@@ -3,7 +3,8 @@
 // Configuring happens where a product begins and releasing where it ends: tile registers and their
 // configuration belong to no function across a call (System V ABI: neither is preserved), so a host's own AMX
 // code is not disturbed, and a thread between two products has no tile state that the system would save. The
-// compiler's intrinsics are not used: GCC 12's loads do not tell it that they read memory.
+// compiler's intrinsics are not used: GCC 12's loads do not tell it that they read memory, and its
+// configuring that it reads 64 bytes, so that the stores before them may vanish.
 #pragma once
 
 #include <cstddef>
