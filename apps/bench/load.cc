@@ -55,11 +55,13 @@ Result<int> run(Flags flags) {
   if (Status right = flags.report.check({*path}); !right) return tl::unexpected(right.error());
   flags.options.threads = flags.model.threads;
   flags.options.isa = flags.model.isa;
+  flags.options.packed_cache = flags.model.packed_cache;
   flags.options.progress = bench_progress();
   auto report = bench_load(*path, flags.options);
   if (!report) return ended(report.error());
   clear_progress();
-  say("{}, {} loads, the file in the page cache\n", report->path, report->rounds);
+  say("{}, {} loads ({} from the packed cache), the file in the page cache\n", report->path, report->rounds,
+      report->from_packed_cache);
   print(*report);
   ordered_json phases;
   for (const Phase& phase : kPhases) phases[phase.name] = to_json((*report).*phase.time);
@@ -68,7 +70,10 @@ Result<int> run(Flags flags) {
                                                       {{"repeats", flags.options.repeats},
                                                        {"threads", flags.options.threads},
                                                        {"cache", flags.options.cache},
-                                                       {"context", flags.options.context}}},
+                                                       {"context", flags.options.context},
+                                                       {"packed_cache", flags.options.packed_cache}}},
+                                                     {"rounds", report->rounds},
+                                                     {"from_packed_cache", report->from_packed_cache},
                                                      {"seconds", phases},
                                                      {"file_bytes", report->file_bytes},
                                                      {"weight_bytes", report->weight_bytes},

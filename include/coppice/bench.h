@@ -112,19 +112,20 @@ struct LoadOptions {
   int threads = 0;
   std::string isa;
   std::string cache = "f16";
-  int context = 0;  // of the engine; 0: its default
-  int repeats = 5;  // loads; the memory is that of the first
+  int context = 0;            // of the engine; 0: its default
+  bool packed_cache = false;  // as in ModelOptions: what is there when the first load begins is used
+  int repeats = 5;            // loads; the memory is that of the first
   BenchProgress progress;
 };
 
 struct LoadReport {
   std::string path;
-  int rounds = 0;
-  Spread open, tokenizer, weights;  // parts of load, which may overlap
-  Spread load;                      // Model::load()
-  Spread engine;                    // Engine::make()
-  Spread first_token;               // prompt of one token to the first token of the answer
-  Spread total;                     // from nothing to the first token
+  int rounds = 0, from_packed_cache = 0;  // loads, and those whose weights were mapped from the packed cache
+  Spread open, tokenizer, weights;        // parts of load, which may overlap
+  Spread load;                            // Model::load()
+  Spread engine;                          // Engine::make()
+  Spread first_token;                     // prompt of one token to the first token of the answer
+  Spread total;                           // from nothing to the first token
   std::uint64_t file_bytes = 0, weight_bytes = 0;
   std::uint64_t kv_bytes = 0;    // of the cache, when it is full
   std::uint64_t peak_bytes = 0;  // the most memory this process ever had, up to the first token

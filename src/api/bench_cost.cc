@@ -61,6 +61,7 @@ class CostBench {
   int rounds_;
   std::unique_ptr<core::Context> context_;
   int sequence_ = 0;
+  core::PassClock clock_;
   std::vector<core::Row> rows_;
   std::vector<std::span<const std::byte>> weights_;
   double quantised_ = 0, floats_ = 0;  // multiply-adds of a row
@@ -194,16 +195,16 @@ Status CostBench::measure_passes(std::size_t which) {
 }
 
 Status CostBench::clock_stages(Timed& timed, std::vector<StageTime>& stages) {
-  core::PassClock clock;
   Status status;
-  context_->set_clock(&clock);
+  clock_ = {};
+  context_->set_clock(&clock_);
   for (int i = 0; i < rounds_ && status; ++i) {
     status = timed.prepare();
     if (status) status = timed.run();
   }
   context_->set_clock(nullptr);
   for (int i = 0; i < core::PassClock::kStages; ++i)
-    stages.push_back({core::PassClock::names()[static_cast<std::size_t>(i)], clock.seconds[i] / rounds_});
+    stages.push_back({core::PassClock::names()[static_cast<std::size_t>(i)], clock_.seconds[i] / rounds_});
   return status;
 }
 

@@ -29,8 +29,10 @@ Result<Round> one_round(const std::string& path, const LoadOptions& options, Loa
   ModelOptions model_options;
   model_options.threads = options.threads;
   model_options.isa = options.isa;
+  model_options.packed_cache = options.packed_cache;
   COPPICE_TRY(const Model model, Model::load(path, model_options));
   round.load = model.info().load;
+  report.from_packed_cache += model.info().from_packed_cache ? 1 : 0;
   const double loaded = core::seconds();
   EngineOptions engine_options;
   engine_options.context = options.context;

@@ -97,7 +97,11 @@ class Bench(program.Case):
         self.assertEqual(report["file_bytes"], self.model.stat().st_size)
         self.assertEqual(report["allowed_bytes"], report["file_bytes"] + report["kv_bytes"] + (64 << 20))
         self.assertGreater(report["peak_bytes"], report["weight_bytes"])
-        self.assertRegex(out, r"2 loads, the file in the page cache\n(.*\n){7}memory at most [\d.]+ MB; file")
+        self.assertRegex(out, r"2 loads \(0 from the packed cache\), the file in the page cache\n(.*\n){7}memory at most [\d.]+ MB; file")
+
+    def test_load_from_the_packed_cache(self):
+        report, _ = self.report("load", "-m", self.model, "--packed-cache")
+        self.assertEqual((report["rounds"], report["from_packed_cache"]), (2, 1))
 
     def test_bad_options_are_named(self):
         model = ["-m", self.model]
