@@ -340,14 +340,13 @@ void ModelDrafter::listen(int row, const Place& place) {
   std::array<Token, kMaxTreeDepth> path;
   const auto depth = static_cast<std::size_t>(s.tree.path(place.node, path.data()));
   Said& said = s.said[place.node];
-  said.count = s.sampler->rank(context_->logits(row), {s.committed, {path.data(), depth}}, scratch_,
-                               {said.top, kMaxCandidates});
+  const PathState state{s.committed, {path.data(), depth}};
+  const LogitRow logits{context_->logits(row), context_->maxima(row)};
+  said.count = s.sampler->rank(logits, state, scratch_, {said.top, kMaxCandidates});
   said.best_logprob = -1e9f;
   for (int c = 0; c < said.count; ++c) said.best_logprob = std::max(said.best_logprob, said.top[c].logprob);
   said.known = true;
-  said.has_q = s.offers_q &&
-               s.sampler->distribution(context_->logits(row), {s.committed, {path.data(), depth}}, scratch_)
-                   .has_value();
+  said.has_q = s.offers_q && s.sampler->distribution(logits, state, scratch_).has_value();
   if (said.has_q) std::copy_n(scratch_.probabilities.begin(), vocab(), q_of(s, place.node));
 }
 

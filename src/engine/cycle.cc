@@ -191,8 +191,9 @@ Result<Draw> Engine::draw(Active& request, int node) {
   PathState state{all.first(all.size() - depth), all.last(depth)};
   std::span<const float> logits = context_->logits(request.first_row + node);
   if (setup_.on_logits) setup_.on_logits(request.id, state.index(), logits);
-  if (!request.rejection) return request.sampler.draw(logits, state, scratch_);
-  COPPICE_TRY_STATUS(request.sampler.distribution(logits, state, scratch_));
+  const LogitRow row{logits, context_->maxima(request.first_row + node)};
+  if (!request.rejection) return request.sampler.draw(row, state, scratch_);
+  COPPICE_TRY_STATUS(request.sampler.distribution(row, state, scratch_));
   Token children[kMaxTreeNodes];
   std::size_t count = 0;
   for (int c = tree.first_child(node); c != kNoNode; c = tree.next_sibling(c))

@@ -83,6 +83,9 @@ struct Kernels {
   void (*exp2)(const float* x, float* out, int n);
   // Index of the largest value, the lowest on ties; NaN never wins. -1 when every value is NaN.
   int (*argmax)(const float* x, int n);
+  // maxima[g] = the largest of values 32 g .. 32 g + 31 (the last group may be shorter), -infinity where all
+  // are NaN. False: a value is not finite.
+  bool (*group_maxima)(const float* x, int n, float* maxima);
 
   // What this machine can do with this instruction set, to measure the others against; no part of a pass.
   // Reads every byte (of floats that are no NaN, a multiple of 64) and gives the largest of them and 0.

@@ -101,6 +101,19 @@ int argmax(const float* x, int n) {
   return best;
 }
 
+bool group_maxima(const float* x, int n, float* maxima) {
+  bool finite = true;
+  for (int first = 0; first < n; first += kGroupOutputs) {
+    float largest = -std::numeric_limits<float>::infinity();
+    for (int i = first; i < std::min(n, first + kGroupOutputs); ++i) {
+      finite = finite && std::isfinite(x[i]);
+      if (x[i] > largest) largest = x[i];
+    }
+    maxima[first / kGroupOutputs] = largest;
+  }
+  return finite;
+}
+
 }  // namespace
 
 const Kernels kScalarKernels = {
@@ -120,6 +133,7 @@ const Kernels kScalarKernels = {
     .gumbel_bound = gumbel_bound,
     .exp2 = exp2,
     .argmax = argmax,
+    .group_maxima = group_maxima,
     .read_all = read_all_scalar,
     .int8_peak = int8_peak_scalar,
     .f32_peak = f32_peak_scalar,

@@ -190,6 +190,36 @@ TEST_P(EveryTable, ArgmaxTakesTheLowestOfEqualsAndNeverANaN) {
     }
 }
 
+TEST_P(EveryTable, GroupMaximaAreTheLargestOfEach32AndNoticeWhatIsNotFinite) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  for (const int n : {1, 15, 16, 31, 32, 33, 63, 64, 100, 1000}) {
+    const auto size = static_cast<std::size_t>(n), groups = (size + 31) / 32;
+    std::vector<float> x = some_floats(size, Values::normal, 3);
+    std::vector<float> got(groups + 1, 5.0f), expected(got);
+    const auto same = [&](bool finite) {
+      ASSERT_EQ(table().group_maxima(x.data(), n, got.data()), finite) << n;
+      ASSERT_EQ(scalar().group_maxima(x.data(), n, expected.data()), finite) << n;
+      ASSERT_EQ(got, expected) << n;
+      for (std::size_t g = 0; g < groups; ++g) {
+        float largest = -inf;
+        for (std::size_t i = 32 * g; i < std::min(size, 32 * g + 32); ++i)
+          if (x[i] > largest) largest = x[i];
+        ASSERT_EQ(got[g], largest) << n << " " << g;
+      }
+      ASSERT_EQ(got[groups], 5.0f) << "wrote beyond the last group";
+    };
+    same(true);
+    for (const float bad : {nan, inf, -inf})
+      for (std::size_t at = 0; at < size; at += 7) {
+        const float before = std::exchange(x[at], bad);
+        same(false);
+        x[at] = before;
+      }
+    std::fill(x.begin(), x.end(), nan);
+    same(false);
+  }
+}
+
 TEST_P(EveryTable, GumbelNoiseEqualsThePlainFunction) {
   const NoiseKey key{0xFEDCBA9876543210, 3, 0x00123456};
   for (const int first : {0, 2, 1000})

@@ -88,6 +88,7 @@ Status Context::Workspace::allocate() {
     arena.take(up, n * ff_stride);
     arena.take(out, n * out_stride);
     arena.take(head_out, logits * head_stride);
+    arena.take(maxima, logits * (head_stride / kGroupOutputs));
     arena.take(full_logits, full);
     arena.take(cos_sin, n * config.rope_dims);
     arena.take(attention, attention_floats * pool.size());
@@ -235,6 +236,14 @@ std::span<const float> Context::logits(int row) const {
   const auto vocab = static_cast<std::size_t>(model_->config().vocab);
   if (work_->weights.head_tokens.empty()) return {work_->head_out + index * work_->head_stride, vocab};
   return {work_->full_logits + index * vocab, vocab};
+}
+
+std::span<const float> Context::maxima(int row) const {
+  COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size() &&
+                work_->logit_index[row] >= 0);
+  if (!work_->weights.head_tokens.empty()) return {};
+  const std::size_t groups = work_->head_stride / kGroupOutputs;
+  return {work_->maxima + static_cast<std::size_t>(work_->logit_index[row]) * groups, groups};
 }
 
 std::span<const float> Context::hidden(int row) const {

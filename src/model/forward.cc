@@ -7,7 +7,7 @@
 // that made columns of gate and up also multiplies and quantises them. No split changes a bit: each value is
 // computed by one thread in one fixed order (numerics 7-11). Towards the end of its share a thread fetches
 // the weights it reads next, so that memory is not idle between stages. In the last layer only rows whose
-// output somebody wants go on once K and V are stored.
+// output somebody wants go on once K and V are stored. What happens at the head is in head.cc.
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -18,9 +18,6 @@
 
 namespace coppice::core {
 namespace {
-
-// Bytes of the next stage's weights a thread fetches at the end of a stage.
-constexpr std::size_t kFetchAhead = 24 * 1024;
 
 bool all_finite(const float* x, std::size_t n) {
   std::uint32_t bad = 0;
@@ -93,9 +90,8 @@ void Context::Workspace::head(const Lane& lane) {
   if (logit_count == 0) return;
   Lane logits = lane;
   logits.live = {every_row.data(), static_cast<std::size_t>(logit_count)};
-  multiply(PassStage::head, logits);
+  multiply_head(logits);
   finish(PassStage::head, logits);
-  scatter_logits(logits);
 }
 
 void Context::Workspace::finish(PassStage stage, const Lane& lane) {
@@ -389,19 +385,6 @@ void Context::Workspace::show_products(PassStage stage, const Lane& lane) {
                   task(products, i, static_cast<int>(lane.live.size())), products.inputs->x);
   }
   pool.barrier();
-}
-
-// Checks the logits, and moves a trimmed head's to the full token ids.
-void Context::Workspace::scatter_logits(const Lane& lane) {
-  const int outputs = weights.head().packed.outputs;
-  const Span1 mine = lane.share_of(outputs);
-  for (std::size_t j = 0; j < lane.live.size(); ++j) {
-    const float* from = head_out + j * head_stride;
-    if (!all_finite(from + mine.begin, mine.end - mine.begin)) not_finite(lane.stage);
-    if (weights.head_tokens.empty()) continue;
-    float* to = full_logits + j * static_cast<std::size_t>(config.vocab);
-    for (int i = mine.begin; i < mine.end; ++i) to[weights.head_tokens[i]] = from[i];
-  }
 }
 
 }  // namespace coppice::core

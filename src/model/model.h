@@ -95,6 +95,8 @@ class Context {
   // Of the last pass, by row index; the row must have wanted it.
   // logits: [vocab] in full token ids (a trimmed head leaves the others at -infinity).
   std::span<const float> logits(int row) const;
+  // [ceil(vocab / 32)]: the largest of each 32 logits; empty where the head is trimmed.
+  std::span<const float> maxima(int row) const;
   std::span<const float> hidden(int row) const;  // [hidden], after the last block, before the output norm
 
   const Model& model() const { return *model_; }

@@ -53,6 +53,9 @@ struct Context::Workspace {
     Span1 share_of(int total) const { return share(total, thread, threads); }
   };
 
+  // Bytes of the next stage's weights a thread fetches at the end of a stage.
+  static constexpr std::size_t kFetchAhead = 24 * 1024;
+
   Workspace(const Model& model, const ContextOptions& options, KvCache& cache, ThreadPool& pool);
   Status allocate();
 
@@ -73,7 +76,8 @@ struct Context::Workspace {
   void activate(const LayerWeights& layer,
                 const Lane& lane);  // the columns of this thread's share of gate and up
   void finish_rows(const Lane& lane);
-  void scatter_logits(const Lane& lane);
+  void multiply_head(const Lane& lane);
+  void look_at_logits(int group_begin, int group_end, const Lane& lane);
   // Computes this thread's share; the caller ends the stage. `stage` is one of those with matmuls.
   void multiply(PassStage stage, const Lane& lane);
   // The barrier at the end of a stage.
@@ -118,6 +122,7 @@ struct Context::Workspace {
   float* up = nullptr;           // [max_rows, ff_stride]
   float* out = nullptr;          // [max_rows, out_stride], on its way to the residual stream
   float* head_out = nullptr;     // [max_logits, head_stride]
+  float* maxima = nullptr;       // [max_logits, head_stride / 32], of each group of 32 of head_out
   float* full_logits = nullptr;  // [max_logits, vocab], trimmed heads only; the rest stays -infinity
   float* cos_sin = nullptr;      // [max_rows, rope_dims]
   float* attention = nullptr;    // [threads, attention_floats]

@@ -14,7 +14,6 @@ namespace coppice::core {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr int kChunk = 256;  // ids whose noise is made at once
 // No noise is greater: u <= 1 - 2^-53, so -log u >= 2^-53 and g <= 53 log 2 = 36.737 (numerics 3). The margin
 // is far above what rounding in log_exact could add.
 constexpr float kMostNoise = 36.75f;
@@ -57,14 +56,16 @@ class NoiseBounds {
     s_.noise_index = index;
     std::fill(s_.noise_ready.begin(), s_.noise_ready.end(), std::uint8_t{0});
   }
-  const float* chunk(int first) {
-    std::uint8_t& ready = s_.noise_ready[first / kChunk];
-    if (!ready) {
-      const int count = std::min(kChunk, static_cast<int>(s_.noise_bound.size()) - first);
-      kernels().gumbel_bound(s_.noise_key, s_.noise_index, first, count, &s_.noise_bound[first]);
-      ready = 1;
-    }
-    return &s_.noise_bound[first];
+  // Makes the bounds of a group of 32, and their maximum.
+  void make(int group) {
+    const int chunk = group * kLogitGroup / kNoiseChunk, first = chunk * kNoiseChunk;
+    std::uint8_t& ready = s_.noise_ready[chunk];
+    if (ready) return;
+    ready = 1;
+    const int count = std::min(kNoiseChunk, static_cast<int>(s_.noise_bound.size()) - first);
+    float* bound = &s_.noise_bound[first];
+    kernels().gumbel_bound(s_.noise_key, s_.noise_index, first, count, bound);
+    kernels().group_maxima(bound, count, &s_.noise_maxima[first / kLogitGroup]);
   }
 
  private:
@@ -76,6 +77,7 @@ class NoiseBounds {
 //   the f32 sum is within (|T b| + |sum|) * 2^-23 of the true one, which is within (40 T + |sum|) * 2^-23, so
 //   sum < limit means that logit + T * g is below bar by more than what rounding bar to f32 and the exact
 //   score to f64 can change: the exact score is below the bar, and the podium would refuse it.
+// Roundings keep order, so what is said of a group's largest logit and largest bound holds for all of it.
 class Hope {
  public:
   explicit Hope(float temperature) : temperature_(temperature) {}
@@ -89,11 +91,6 @@ class Hope {
     for (int i = 0; i < 16; ++i) some |= (*this)(logits[i], bounds[i]);
     return some != 0;
   }
-  bool any(const float* logits) const {  // of 16, with noise unknown
-    int some = 0;
-    for (int i = 0; i < 16; ++i) some |= (*this)(logits[i], kMostNoise);
-    return some != 0;
-  }
 
  private:
   float temperature_;
@@ -101,14 +98,6 @@ class Hope {
 };
 
 }  // namespace
-
-Sampler::Scratch::Scratch(int vocab)
-    : logits(vocab),
-      probabilities(vocab),
-      order(vocab),
-      noise_bound(vocab),
-      noise_ready((vocab + kChunk - 1) / kChunk),
-      keys(vocab) {}
 
 Result<Sampler> Sampler::make(const Sampling& options, int vocab, std::vector<Token> end_tokens) {
   if (Status status = options.validate(vocab); !status) return fail(std::move(status.error().message));
@@ -137,30 +126,33 @@ void Sampler::penalise(const PathState& state, Scratch& scratch) const {
   for (std::size_t i = 0; i < window; ++i) {
     const Token token = state.back(i);
     if (!known(token) || seen[token] == 0) continue;
-    float& logit = scratch.logits[token];
+    float& logit = scratch.edit(token);
     logit = logit > 0 ? logit / o.repetition_penalty : logit * o.repetition_penalty;
     logit = logit - (o.presence_penalty + o.frequency_penalty * static_cast<float>(seen[token]));
     if (!std::isfinite(logit)) logit = kNever;
+    scratch.edited(token);
     seen[token] = 0;  // once per token
   }
 }
 
-// Fills scratch.logits; what cannot be drawn (not finite, banned) is -inf. Returns the argmax or -1.
-int Sampler::process(std::span<const float> logits, const PathState& state, Scratch& scratch) const {
-  COPPICE_CHECK(logits.size() == static_cast<std::size_t>(vocab_) && scratch.logits.size() == logits.size());
-  float* processed = scratch.logits.data();
-  for (int id = 0; id < vocab_; ++id) {
-    const float x = logits[id];
-    processed[id] = x - x == 0.0f ? x : kNever;  // infinities and NaN give NaN
-  }
+// What cannot be drawn (not finite, banned) is -inf in scratch.logits. Returns the argmax or -1.
+int Sampler::process(const LogitRow& logits, const PathState& state, Scratch& scratch) const {
+  COPPICE_CHECK(logits.values.size() == static_cast<std::size_t>(vocab_));
+  scratch.begin(logits);
   for (const auto& [token, bias] : options_.logit_bias) {
-    processed[token] += bias;
-    if (!std::isfinite(processed[token])) processed[token] = kNever;
+    float& logit = scratch.edit(token);
+    logit += bias;
+    if (!std::isfinite(logit)) logit = kNever;
+    scratch.edited(token);
   }
-  for (const Token token : forbidden_) processed[token] = kNever;
+  for (const Token token : forbidden_) {
+    scratch.edit(token) = kNever;
+    scratch.edited(token);
+  }
   penalise(state, scratch);
-  const int argmax = kernels().argmax(processed, vocab_);
-  return argmax >= 0 && processed[argmax] != kNever ? argmax : -1;
+  const int argmax = scratch.argmax();
+  if (argmax >= 0) scratch.make(argmax / kLogitGroup);
+  return argmax;
 }
 
 int Sampler::best_scores(const Survivors& survivors, std::int64_t index, Scratch& scratch,
@@ -180,19 +172,17 @@ int Sampler::best_scores(const Survivors& survivors, std::int64_t index, Scratch
     return podium.count();
   }
   NoiseBounds bounds(scratch, key(), index);
-  for (int first = 0; first < vocab_; first += kChunk) {
-    const int end = std::min(first + kChunk, vocab_);
-    const auto group = [&](int id) { return id + 16 <= end; };
-    int id = first;
-    while (group(id) && !hope.any(&logits[id])) id += 16;
-    if (id == end) continue;
-    const float* bound = bounds.chunk(first) - first;
-    for (; id < end;) {
-      if (group(id) && !hope.any(&logits[id], bound + id)) {
-        id += 16;
-        continue;
-      }
-      for (const int stop = std::min(id + 16, end); id < stop; ++id)
+  for (int group = 0, first = 0; first < vocab_; ++group, first += kLogitGroup) {
+    if (!hope(scratch.maxima[group], kMostNoise)) continue;
+    bounds.make(group);
+    if (!hope(scratch.maxima[group], scratch.noise_maxima[group])) continue;
+    scratch.make(group);
+    const float* bound = scratch.noise_bound.data();
+    const int end = std::min(first + kLogitGroup, vocab_);
+    for (int id = first; id < end;) {
+      const int stop = std::min(id + 16, end);
+      if (id + 16 <= end && !hope.any(&logits[id], bound + id)) id = stop;
+      for (; id < stop; ++id)
         if (id != survivors.top() && logits[id] != kNever && hope(logits[id], bound[id])) score(id);
     }
   }
@@ -207,6 +197,7 @@ int Sampler::best_survivors(const Survivors& survivors, Scratch& scratch, std::s
     if (scratch.logits[id] != kNever && scratch.logits[id] >= podium.bar())
       podium.offer(id, scratch.logits[id]);
   };
+  if (survivors.all()) scratch.make_all();
   if (survivors.all())
     for (int id = 0; id < vocab_; ++id) offer(id);
   else
@@ -222,7 +213,7 @@ tl::unexpected<Error> nothing_to_draw() {
 
 // At T = 0: the best logits, no noise. Filters cannot remove a point mass's only token.
 int best_logits(Sampler::Scratch& scratch, std::span<Ranked> out) {
-  const int count = select_best(scratch.logits, static_cast<int>(out.size()), scratch.keys.data());
+  const int count = select_best(scratch, static_cast<int>(out.size()));
   std::sort(scratch.keys.begin(), scratch.keys.begin() + count);
   for (int i = 0; i < count; ++i) {
     const int id = key_id(scratch.keys[i]);
@@ -233,7 +224,7 @@ int best_logits(Sampler::Scratch& scratch, std::span<Ranked> out) {
 
 }  // namespace
 
-Result<Draw> Sampler::draw(std::span<const float> logits, const PathState& state, Scratch& scratch) const {
+Result<Draw> Sampler::draw(const LogitRow& logits, const PathState& state, Scratch& scratch) const {
   const int argmax = process(logits, state, scratch);
   if (argmax < 0) return nothing_to_draw();
   Draw draw;
@@ -252,8 +243,7 @@ Result<Draw> Sampler::draw(std::span<const float> logits, const PathState& state
 Draw Sampler::describe(Token token, Scratch& scratch) const {
   Draw draw;
   draw.token = token;
-  if (options_.logprobs >= 0)
-    log_probabilities(scratch, kernels().argmax(scratch.logits.data(), vocab_), draw);
+  if (options_.logprobs >= 0) log_probabilities(scratch, scratch.argmax(), draw);
   return draw;
 }
 
@@ -262,7 +252,7 @@ void Sampler::log_probabilities(Scratch& scratch, int argmax, Draw& draw) const 
   const double log_sum = log_exact(everyone.normaliser()) + scratch.logits[argmax];
   const auto logprob = [&](int id) { return static_cast<float>(scratch.logits[id] - log_sum); };
   draw.logprob = logprob(draw.token);
-  draw.top = select_best(scratch.logits, options_.logprobs, scratch.keys.data());
+  draw.top = select_best(scratch, options_.logprobs);
   std::sort(scratch.keys.begin(), scratch.keys.begin() + draw.top);
   scratch.top.resize(draw.top);
   for (int i = 0; i < draw.top; ++i) {
@@ -271,7 +261,7 @@ void Sampler::log_probabilities(Scratch& scratch, int argmax, Draw& draw) const 
   }
 }
 
-int Sampler::rank(std::span<const float> logits, const PathState& state, Scratch& scratch,
+int Sampler::rank(const LogitRow& logits, const PathState& state, Scratch& scratch,
                   std::span<Ranked> out) const {
   const int argmax = process(logits, state, scratch);
   if (argmax < 0) return 0;
@@ -289,7 +279,7 @@ int Sampler::rank(std::span<const float> logits, const PathState& state, Scratch
   return count;
 }
 
-Status Sampler::distribution(std::span<const float> logits, const PathState& state, Scratch& scratch) const {
+Status Sampler::distribution(const LogitRow& logits, const PathState& state, Scratch& scratch) const {
   const int argmax = process(logits, state, scratch);
   if (argmax < 0) return nothing_to_draw();
   std::vector<float>& p = scratch.probabilities;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "sample/logit_row.h"
 #include "sample/path_state.h"
 
 namespace coppice::core {
@@ -36,35 +37,47 @@ class Sampler {
  public:
   // Working memory for one vocabulary; made once, reused, never shared between threads.
   struct Scratch {
-    std::vector<float> logits;              // [vocab], processed
+    std::vector<float> logits;              // [vocab], processed, in the groups that are made
+    std::vector<float> maxima;              // [ceil(vocab / 32)], of the processed logits, of all groups
+    std::vector<std::uint8_t> made;         // one a group
+    LogitRow source;                        // where groups that are not made come from
     std::vector<float> probabilities;       // [vocab]
     std::vector<int> order;                 // [vocab]
     std::vector<float> noise_bound;         // [vocab], of (noise_key, noise_index), where ready
+    std::vector<float> noise_maxima;        // [ceil(vocab / 32)], of noise_bound
     std::vector<std::uint8_t> noise_ready;  // one a chunk of ids
     NoiseKey noise_key;
     std::int64_t noise_index = -1;
     std::vector<std::uint64_t> keys;  // [vocab]
     std::vector<TokenLogprob> top;    // the best log-probabilities of the last draw, best first
     explicit Scratch(int vocab = 0);
+
+    void begin(const LogitRow& row);  // a new draw
+    void make(int group);             // logits of 32 ids; what is not finite becomes -infinity
+    void make_all();
+    float& edit(Token token);  // its logit, made; edited() brings its group's maximum up to date
+    void edited(Token token);
+    int argmax() const;  // the lowest of the largest logits, -1: all are -infinity. Its group may not be made
   };
 
   Sampler() = default;
   // `end_tokens`: what ignore_eos bans. Validates the options.
   static Result<Sampler> make(const Sampling& options, int vocab, std::vector<Token> end_tokens);
 
-  // logits: [vocab], left unchanged. Error only when no token can be drawn (no finite logit, all banned).
-  Result<Draw> draw(std::span<const float> logits, const PathState& state, Scratch& scratch) const;
+  // logits: [vocab], left unchanged. Groups of 32 that cannot matter are not looked at where their maxima are
+  // given; the result is the same without them. Error only when no token can be drawn (no finite logit, all
+  // banned).
+  Result<Draw> draw(const LogitRow& logits, const PathState& state, Scratch& scratch) const;
 
   // For drafts: the best out.size() tokens of the draft's own logits after this request's filters and
   // penalties along this path, with the noise the target's draw will use - sampling without replacement for
   // free. Returns how many. Same order and ties as draw(): rank(...)[0].token == draw(...).token. Where draws
   // are those of rejection sampling: the most probable ones, no noise.
-  int rank(std::span<const float> logits, const PathState& state, Scratch& scratch,
-           std::span<Ranked> out) const;
+  int rank(const LogitRow& logits, const PathState& state, Scratch& scratch, std::span<Ranked> out) const;
 
   // The filtered, tempered, normalised distribution into scratch.probabilities (for rejection sampling; T =
   // 0: a point mass). The same errors as draw().
-  Status distribution(std::span<const float> logits, const PathState& state, Scratch& scratch) const;
+  Status distribution(const LogitRow& logits, const PathState& state, Scratch& scratch) const;
 
   // What draw() would say of `token`, had it been drawn by other means from the distribution() just made.
   Draw describe(Token token, Scratch& scratch) const;
@@ -79,7 +92,7 @@ class Sampler {
   double noise(std::int64_t index, Token token) const;
 
  private:
-  int process(std::span<const float> logits, const PathState& state, Scratch& scratch) const;
+  int process(const LogitRow& logits, const PathState& state, Scratch& scratch) const;
   void penalise(const PathState& state, Scratch& scratch) const;
   int best_scores(const Survivors& survivors, std::int64_t index, Scratch& scratch,
                   std::span<Ranked> out) const;

@@ -95,6 +95,84 @@ TEST(Sampler, UnfilteredDrawsEqualTheDefinitionWhateverIsSkipped) {
     }
 }
 
+// What a pass hands over with a row's logits.
+std::vector<float> maxima_of(std::span<const float> logits) {
+  std::vector<float> maxima((logits.size() + 31) / 32, -kInfinity);
+  for (std::size_t i = 0; i < logits.size(); ++i) maxima[i / 32] = std::max(maxima[i / 32], logits[i]);
+  return maxima;
+}
+
+TEST(Sampler, MaximaOfGroupsChangeNoDraw) {
+  constexpr int kVocab = 1111;  // the last group is not whole
+  const std::vector<Token> committed = tokens_to(20);
+  const PathState state{committed, {}};
+  std::vector<Sampling> cases(11);
+  for (std::size_t i = 1; i < cases.size(); ++i) cases[i].temperature = i % 3 == 0 ? 0.5f : 1.5f;
+  cases[2].top_k = 40;
+  cases[3].top_k = 1000;
+  cases[4].top_p = 0.9f;
+  cases[5].min_p = 0.05f;
+  cases[6].typical_p = 0.7f;
+  cases[7].repetition_penalty = 1.3f;
+  cases[8].top_k = 5;
+  cases[8].top_p = 0.5f;
+  cases[9].logprobs = 4;
+  cases[10].acceptance = Acceptance::rejection;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    for (int seed = 0; seed < 40; ++seed) {
+      std::vector<float> logits = random_logits(kVocab, seed);
+      if (seed % 4 == 0)  // ties, across groups and inside one
+        for (float& x : logits) x = std::floor(x);
+      const std::vector<float> maxima = maxima_of(logits);
+      Sampling options = cases[i];
+      options.seed = seed;
+      const auto top = static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+      if (seed % 3 == 1) options.banned = {top, 3};
+      if (seed % 3 == 2) options.logit_bias = {{top, -9.0f}, {1110, 11.0f}, {64, 3e38f}, {64, 3e38f}};
+      const Sampler sampler = sampler_of(options, kVocab);
+      Sampler::Scratch with(kVocab), without(kVocab);
+      const auto expected = sampler.draw(logits, state, without),
+                 got = sampler.draw({logits, maxima}, state, with);
+      ASSERT_TRUE(expected && got);
+      ASSERT_EQ(got->token, expected->token) << i << " " << seed;
+      ASSERT_EQ(got->logprob, expected->logprob);
+      for (int t = 0; t < got->top; ++t) ASSERT_EQ(with.top[t].token, without.top[t].token);
+      Ranked first[7], second[7];
+      ASSERT_EQ(sampler.rank(logits, state, without, first),
+                sampler.rank({logits, maxima}, state, with, second));
+      for (int r = 0; r < 7; ++r) {
+        ASSERT_EQ(first[r].token, second[r].token);
+        ASSERT_EQ(first[r].logprob, second[r].logprob);
+      }
+      ASSERT_TRUE(sampler.distribution(logits, state, without));
+      ASSERT_TRUE(sampler.distribution({logits, maxima}, state, with));
+      ASSERT_EQ(with.probabilities, without.probabilities);
+    }
+}
+
+TEST(Sampler, GroupsWhoseMaximumCannotMatterAreNotLookedAt) {
+  constexpr int kVocab = 320;
+  std::vector<float> logits(kVocab, 0.0f);
+  logits[100] = 50;
+  const std::vector<float> maxima = maxima_of(logits);
+  for (int id = 0; id < kVocab; ++id)
+    if (id / 32 != 3) logits[id] = 99;  // whoever looked would draw these
+  Sampling plain, tempered, few;
+  tempered.temperature = 1;
+  few.temperature = 1;
+  few.top_k = 2;
+  for (const Sampling& options : {plain, tempered}) {
+    Sampler::Scratch scratch(kVocab);
+    EXPECT_EQ(sampler_of(options, kVocab).draw({logits, maxima}, {}, scratch)->token, 100);
+    EXPECT_EQ(std::count(scratch.made.begin(), scratch.made.end(), 1), 1);
+  }
+  logits.assign(kVocab, 0.0f);
+  logits[3] = logits[4] = 40;
+  Sampler::Scratch scratch(kVocab);
+  sampler_of(few, kVocab).draw({logits, maxima_of(logits)}, {}, scratch);
+  EXPECT_EQ(std::count(scratch.made.begin(), scratch.made.end(), 1), 1);
+}
+
 TEST(Sampler, NoNoiseIsAboveTheBoundThatSkippingRelyOn) {
   EXPECT_LT(-log_exact(-log_exact(1 - 0x1p-53)), 36.75);
   EXPECT_GT(-log_exact(-log_exact(1 - 0x1p-53)), 36.7);

@@ -24,12 +24,6 @@ float value_of(std::uint64_t key) {
   return std::bit_cast<float>(bits ^ (bits >> 31 ? 0x80000000u : 0xffffffffu));
 }
 
-bool any_above(const float* x, float bar) {  // of 16
-  int any = 0;
-  for (int j = 0; j < 16; ++j) any |= x[j] > bar;
-  return any != 0;
-}
-
 float lane_tree(std::array<float, 16>& lanes) {
   for (int half = 8; half > 0; half /= 2)
     for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
@@ -42,24 +36,27 @@ std::uint64_t rank_key(float value, int id) {
   return static_cast<std::uint64_t>(~ascending(value)) << 32 | static_cast<std::uint32_t>(id);
 }
 
-int select_best(std::span<const float> x, int k, std::uint64_t* keys) {
-  const int n = static_cast<int>(x.size());
-  int count = 0, i = 0;
-  for (; i < n && count < k; ++i)
-    if (x[i] != kNever) keys[count++] = rank_key(x[i], i);
-  if (i == n || count == 0) return count;
-  std::make_heap(keys, keys + count);  // the worst of the best on top
-  float bar = value_of(keys[0]);
-  while (i < n) {
-    if (i + 16 <= n && !any_above(&x[i], bar)) {
-      i += 16;
-      continue;
-    }
-    for (const int end = std::min(i + 16, n); i < end; ++i) {
-      if (!(x[i] > bar)) continue;  // an equal value has the higher id: it loses
-      std::pop_heap(keys, keys + count);
-      keys[count - 1] = rank_key(x[i], i);
-      std::push_heap(keys, keys + count);
+int select_best(Sampler::Scratch& scratch, int k) {
+  if (k <= 0) return 0;
+  const float* x = scratch.logits.data();
+  std::uint64_t* keys = scratch.keys.data();
+  const int n = static_cast<int>(scratch.logits.size());
+  int count = 0;
+  float bar = kNever;  // what the next must exceed, once there are k: an equal value has the higher id
+  for (int group = 0, first = 0; first < n; ++group, first += kLogitGroup) {
+    if (!(scratch.maxima[group] > bar)) continue;
+    scratch.make(group);
+    for (int i = first; i < std::min(first + kLogitGroup, n); ++i) {
+      if (!(x[i] > bar)) continue;
+      if (count < k) {
+        keys[count++] = rank_key(x[i], i);
+        if (count < k) continue;
+        std::make_heap(keys, keys + count);  // the worst of the best on top
+      } else {
+        std::pop_heap(keys, keys + count);
+        keys[count - 1] = rank_key(x[i], i);
+        std::push_heap(keys, keys + count);
+      }
       bar = value_of(keys[0]);
     }
   }
@@ -88,6 +85,7 @@ void Survivors::keep_if(const Keep& keep) {
   std::vector<int>& order = scratch_.order;
   int kept = 0;
   if (all_) {
+    scratch_.make_all();
     const int vocab = static_cast<int>(scratch_.logits.size());
     for (int id = 0; id < vocab; ++id)
       if (keep(id)) order[kept++] = id;
@@ -107,6 +105,7 @@ void Survivors::weigh() {
     for (const int id : ids()) weights[id] = exp2_exact(exponent(id));
     return;
   }
+  scratch_.make_all();
   const int vocab = static_cast<int>(scratch_.logits.size());
   for (int id = 0; id < vocab; ++id) weights[id] = exponent(id);
   kernels().exp2(weights, weights, vocab);
@@ -122,7 +121,7 @@ float Survivors::normaliser() {
 }
 
 void Survivors::keep_top_k(int k) {
-  count_ = select_best(scratch_.logits, k, scratch_.keys.data());
+  count_ = select_best(scratch_, k);
   all_ = false;
   for (int i = 0; i < count_; ++i) scratch_.order[i] = key_id(scratch_.keys[i]);
   std::sort(scratch_.order.begin(), scratch_.order.begin() + count_);

@@ -21,9 +21,12 @@ namespace coppice::core {
 std::uint64_t rank_key(float value, int id);
 inline int key_id(std::uint64_t key) { return static_cast<int>(key & 0xffffffffu); }
 
-// The k best finite values of x[0..n), by (value descending, id ascending), as keys in no particular order.
-// Returns how many there were. keys: [min(k, n)].
-int select_best(std::span<const float> x, int k, std::uint64_t* keys);
+inline constexpr int kLogitGroup = 32;   // ids whose logits are made together, and have a maximum
+inline constexpr int kNoiseChunk = 256;  // ids whose noise is bounded at once
+
+// The k best finite processed logits, by (value descending, id ascending), into scratch.keys in no particular
+// order. Returns how many there were. Their groups are made.
+int select_best(Sampler::Scratch& scratch, int k);
 
 class Survivors {
  public:

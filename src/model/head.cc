@@ -1,0 +1,54 @@
+// The output head: its matmul, and what is taken from the logits while they are in the cache of the thread
+// that made them: whether they are finite, and the largest of each group of 32. A draw looks at the groups'
+// maxima first and at the few groups that can matter after that (sample/scratch.cc).
+#include <algorithm>
+
+#include "model/workspace.h"
+
+namespace coppice::core {
+namespace {
+
+// Bytes of logits of all rows that a thread makes before it looks at them: they stay in its L1 or L2.
+constexpr std::size_t kStretchBytes = 64 * 1024;
+// A stretch fetches the weights of the next while it runs (numerics 21), so it should not be short.
+constexpr int kLeastGroups = 4;
+
+}  // namespace
+
+void Context::Workspace::multiply_head(const Lane& lane) {
+  const Products products = products_of(PassStage::head, lane.stage);
+  const PackedMatrix& matrix = weights.head().packed;
+  if (lane.thread == 0) weight_bytes += matrix.bytes();
+  const Span1 mine = share_of(products, 0, lane);
+  const std::size_t group_bytes = lane.live.size() * kGroupOutputs * sizeof(float);
+  const int stretch = std::max(kLeastGroups, static_cast<int>(kStretchBytes / group_bytes));
+  MatmulTask work = task(products, 0, static_cast<int>(lane.live.size()));
+  for (int begin = mine.begin; begin < mine.end; begin += stretch) {
+    const int end = std::min(begin + stretch, mine.end);
+    std::span<const std::byte> next{matrix.group(end),
+                                    matrix.group_bytes() * static_cast<std::size_t>(mine.end - end)};
+    if (end == mine.end) next = next_weights(PassStage::head, lane);
+    work.next = next.data();
+    work.next_bytes = std::min(next.size(), kFetchAhead);
+    kernels.matmul(work, begin, end);
+    look_at_logits(begin, end, lane);
+  }
+}
+
+// Checks groups [begin, end) of all rows, takes their maxima, and moves a trimmed head's to the full token
+// ids.
+void Context::Workspace::look_at_logits(int begin, int end, const Lane& lane) {
+  const int first = begin * kGroupOutputs;
+  const int count = std::min(end * kGroupOutputs, weights.head().packed.outputs) - first;
+  for (std::size_t j = 0; j < lane.live.size(); ++j) {
+    const float* from = head_out + j * head_stride + first;
+    float* largest = maxima + j * (head_stride / kGroupOutputs) + begin;
+    if (!kernels.group_maxima(from, count, largest)) not_finite(lane.stage);
+    if (weights.head_tokens.empty()) continue;
+    const Token* ids = weights.head_tokens.data() + first;
+    float* to = full_logits + j * static_cast<std::size_t>(config.vocab);
+    for (int i = 0; i < count; ++i) to[ids[i]] = from[i];
+  }
+}
+
+}  // namespace coppice::core
