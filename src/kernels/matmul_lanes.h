@@ -184,12 +184,16 @@ void tile_rows(const Tile& t, int count, Fetch& fetch) {
 
 template <class V, PackedKind kind>
 void product_of(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
-  const int tiles = (task.rows + V::kRows - 1) / V::kRows;  // as even as can be
+  int most = V::kRows;
+  if constexpr (requires { V::kManyRows; })
+    if (task.rows > V::kRows) most = V::kManyRows;
+  const int tiles = (task.rows + most - 1) / most;  // as even as can be
   Fetch fetch = fetch_of<kind>(task, w, group_begin, group_end, kParts<V> * tiles, V::kAhead);
   for (int g = group_begin; g < group_end; ++g) {
     Tile t = first_tile(task, w, g);
     for (int tile = 0, row = 0; tile < tiles; ++tile) {
       const int rows = (task.rows - row + tiles - tile - 1) / (tiles - tile);
+      t.fetch_outputs(static_cast<std::size_t>(rows));
       tile_rows<V, kind>(t, rows, fetch);
       t.skip(static_cast<std::size_t>(rows));
       row += rows;

@@ -52,6 +52,16 @@ struct Tile {
   float* y;
   std::size_t y_stride;
 
+  // Asks for the lines the tile will write, which may be in memory or in another core's cache: stores retire
+  // one behind the other, and with many rows they would wait for each other's lines longer than the tile
+  // computes.
+  void fetch_outputs(std::size_t rows) const {
+    for (std::size_t r = 0; r < rows; ++r) {
+      __builtin_prefetch(y + r * y_stride, 1, 3);
+      __builtin_prefetch(y + r * y_stride + kHalfOutputs, 1, 3);
+    }
+  }
+
   void skip(std::size_t rows) {
     const std::size_t n = rows * blocks;
     codes += n * kBlockInputs;
