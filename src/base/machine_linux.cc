@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "base/os.h"
@@ -82,8 +84,12 @@ std::vector<std::string> group_directories(std::string_view controller) {
 int affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));  // more than 1024 CPUs
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0)
+    return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));  // more than 1024 CPUs
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &set)) cpus.push_back(cpu);
+  return std::max(1, separate_cores(cpus, "/sys/devices/system/cpu"));
 }
 
 // Cores' worth of time the control groups allow, rounded up; kNoLimit where they do not say.
@@ -146,6 +152,21 @@ std::string environment(const char* name) {
 }
 
 }  // namespace
+
+int separate_cores(std::span<const int> cpus, const std::string& folder) {
+  std::set<std::string> cores;  // named by their list of hardware threads
+  int unknown = 0;
+  for (const int cpu : cpus) {
+    const std::string threads =
+        contents(folder + "/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+    if (threads.empty()) {
+      ++unknown;
+    } else {
+      cores.insert(threads);
+    }
+  }
+  return static_cast<int>(cores.size()) + unknown;
+}
 
 int usable_cores() {
   const auto affinity = static_cast<std::uint64_t>(affinity_cores());

@@ -61,7 +61,11 @@ Status write_file(const std::string& path, const std::function<Status(const Appe
 Result<std::string> read_file(const std::string& path);
 Status warm_file(const std::string& path);  // reads it and keeps nothing: it lies in the page cache then
 
-int usable_cores();                    // affinity and cgroup limits respected, at least 1
+int usable_cores();  // real ones; affinity and cgroup limits respected, at least 1
+// How many cores these logical CPUs are: hardware threads of one core count once, since a pass keeps a core's
+// units busy with one. `folder` describes the machine's CPUs, as /sys/devices/system/cpu does; one it does
+// not know counts.
+int separate_cores(std::span<const int> cpus, const std::string& folder);
 std::uint64_t memory_total();          // bytes; the smaller of the machine's and the cgroup's
 std::uint64_t memory_available();      // bytes
 std::uint64_t peak_memory();           // bytes: the most this process ever had; 0 where nobody knows

@@ -1,6 +1,7 @@
 #include "base/os.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <vector>
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
@@ -178,6 +181,21 @@ TEST(Machine, HasCoresMemoryAndAClockThatMovesForward) {
   EXPECT_LE(memory_available(), memory_total());
   const double before = seconds();
   EXPECT_GE(seconds(), before);
+}
+
+TEST(Machine, HardwareThreadsOfOneCoreCountOnce) {
+  const std::string folder = testing::TempDir() + "coppice_cpus";
+  for (const auto& [cpu, threads] :
+       std::map<int, std::string>{{0, "0,4"}, {1, "1,5"}, {4, "0,4"}, {5, "1,5"}}) {
+    const std::string topology = folder + "/cpu" + std::to_string(cpu) + "/topology";
+    std::filesystem::create_directories(topology);
+    std::ofstream(topology + "/thread_siblings_list") << threads << "\n";
+  }
+  EXPECT_EQ(separate_cores(std::vector{0, 1, 4, 5}, folder), 2);
+  EXPECT_EQ(separate_cores(std::vector{0, 4}, folder), 1);
+  EXPECT_EQ(separate_cores(std::vector{1, 7}, folder), 2);  // nothing is known of 7
+  EXPECT_EQ(separate_cores(std::vector<int>{}, folder), 0);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Machine, TheCacheDirectoryFollowsTheEnvironment) {
