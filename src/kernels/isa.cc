@@ -1,4 +1,5 @@
 // The table of tables, and the choice made once at start. A new ISA is one row here.
+#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <array>
@@ -61,8 +62,10 @@ const Kernels* choose() {
   std::string names;
   for (const Isa& isa : kIsas)
     if (usable(*isa.kernels)) names.append(names.empty() ? "" : ", ").append(isa.kernels->name);
-  spdlog::warn("COPPICE_ISA is '{}', which this machine does not have (it has {}): using {}", wanted, names,
-               best->name);
+  // To stderr: a command's answer, or its JSON, goes to stdout.
+  spdlog::logger log("coppice", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  log.warn("COPPICE_ISA is '{}', which this machine does not have (it has {}): using {}", wanted, names,
+           best->name);
   return best;
 }
 

@@ -81,6 +81,11 @@ class Machine(program.Case):
         self.assertTrue(all(isa["usable"] for isa in info["isa"] if isa["chosen"]))
         self.assertIn(info["cpu"], self.run_well("info")[0])
 
+    def test_an_instruction_set_that_is_absent_is_said_on_stderr_and_stdout_stays_json(self):
+        out, said = self.run_well("info", "--json", env=self.environment(COPPICE_ISA="nonsense"))
+        self.assertEqual(len([isa for isa in json.loads(out)["isa"] if isa["chosen"]]), 1)
+        self.assertIn("COPPICE_ISA is 'nonsense', which this machine does not have", said)
+
     def test_models_finds_what_lies_in_the_cache_and_here_once_each(self):
         cached = self.folder / "cache" / "deeper" / "cached.gguf"
         cached.parent.mkdir()
