@@ -50,6 +50,7 @@ class CostBench {
     return static_cast<Token>((position * 7919L + 13) % model_.info().vocab);
   }
   void make_tree(int rows, int context);
+  Status go_on() const;  // an error where somebody stops what takes long and says nothing of its own
   double seconds_at_peak() const;  // the matmuls of one row with logits
   double progress_at(std::size_t part) const {
     return static_cast<double>(part) / static_cast<double>(options_.contexts.size() + 1);
@@ -61,6 +62,7 @@ class CostBench {
   int rounds_;
   std::unique_ptr<core::Context> context_;
   int sequence_ = 0;
+  double at_ = 0;  // the fraction done where the part at hand begins
   core::PassClock clock_;
   std::vector<core::Row> rows_;
   std::vector<std::span<const std::byte>> weights_;
@@ -117,12 +119,18 @@ double CostBench::seconds_at_peak() const {
   return quantised_ / report_.machine.int8_peak.median + floats_ / report_.machine.f32_peak.median;
 }
 
+Status CostBench::go_on() const {
+  if (options_.progress && !options_.progress(at_, "passes")) return fail("stopped");
+  return {};
+}
+
 // Commits tokens until `context` positions are there; the last row wants logits, as a prompt's does.
 Status CostBench::fill(int context, bool from_nothing) {
   core::KvCache& cache = context_->cache();
   if (from_nothing) cache.rewind(sequence_, 0);
   COPPICE_TRY_STATUS(cache.reserve(sequence_, context));
   while (cache.length(sequence_) < context) {
+    COPPICE_TRY_STATUS(go_on());
     const int begin = cache.length(sequence_), end = std::min(context, begin + options_.chunk);
     rows_.clear();
     for (int position = begin; position < end; ++position) {
@@ -157,6 +165,7 @@ void CostBench::make_tree(int rows, int context) {
 Status CostBench::measure_passes(std::size_t which) {
   const int context = options_.contexts[which];
   core::KvCache& cache = context_->cache();
+  at_ = progress_at(which);
   COPPICE_TRY_STATUS(fill(context, false));
   std::vector<Timed> timed;
   timed.push_back({[&] {
@@ -172,6 +181,7 @@ Status CostBench::measure_passes(std::size_t which) {
                      }});
   COPPICE_TRY_STATUS(alternate(timed, rounds_, options_.progress, fmt::format("context {}", context),
                                {progress_at(which), progress_at(which + 1)}));
+  at_ = progress_at(which + 1);
   read_seconds_.insert(read_seconds_.end(), timed[0].seconds.begin(), timed[0].seconds.end());
   for (std::size_t i = 0; i < options_.rows.size(); ++i) {
     const std::vector<double>& seconds = timed[i + 1].seconds;
@@ -199,7 +209,8 @@ Status CostBench::clock_stages(Timed& timed, std::vector<StageTime>& stages) {
   clock_ = {};
   context_->set_clock(&clock_);
   for (int i = 0; i < rounds_ && status; ++i) {
-    status = timed.prepare();
+    status = go_on();
+    if (status) status = timed.prepare();
     if (status) status = timed.run();
   }
   context_->set_clock(nullptr);
@@ -237,7 +248,7 @@ Status CostBench::measure_prefill() {
 }
 
 Result<CostReport> CostBench::run() {
-  COPPICE_TRY(report_.machine, limits_.speed(rounds_));
+  COPPICE_TRY(report_.machine, limits_.speed(rounds_, options_.progress));
   for (std::size_t i = 0; i < options_.contexts.size(); ++i) COPPICE_TRY_STATUS(measure_passes(i));
   COPPICE_TRY_STATUS(measure_prefill());
   report_.read_seconds = spread_of(read_seconds_);

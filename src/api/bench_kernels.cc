@@ -254,7 +254,7 @@ Status KernelBench::small_ones() {
 Result<KernelReport> KernelBench::run(std::span<const KindName> kinds) {
   constexpr int kSmall = 11;
   parts_ = static_cast<int>(kinds.size() + std::size(kCaches) * options_.positions.size()) + kSmall;
-  COPPICE_TRY(report_.machine, limits_.speed(options_.repeats));
+  COPPICE_TRY(report_.machine, limits_.speed(options_.repeats, options_.progress));
   for (const KindName& kind : kinds) COPPICE_TRY_STATUS(matmuls(kind));
   for (const CacheName& cache : kCaches) {
     if (cache.type == core::CacheType::q8_0 && options_.head_dim % core::kBlockInputs != 0) continue;

@@ -103,7 +103,7 @@ std::int64_t Limits::long_enough(Peak peak) const {
   return kMost;
 }
 
-Result<MachineSpeed> Limits::speed(int rounds) const {
+Result<MachineSpeed> Limits::speed(int rounds, const BenchProgress& progress) const {
   double int8_work = 0, f32_work = 0;
   Timed timed[] = {{[&] {
                      int8_work = int8();
@@ -113,7 +113,7 @@ Result<MachineSpeed> Limits::speed(int rounds) const {
                      f32_work = f32();
                      return Status();
                    }}};
-  COPPICE_TRY_STATUS(alternate(timed, rounds, {}, ""));
+  COPPICE_TRY_STATUS(alternate(timed, rounds, progress, "this machine", {0, 0}));
   return MachineSpeed{std::string(kernels_.name), pool_.size(), divided(int8_work, timed[0].seconds),
                       divided(f32_work, timed[1].seconds)};
 }

@@ -41,7 +41,7 @@ class Limits {
   // Multiply-adds of all threads; a few milliseconds of them.
   double int8() const { return work(kernels_.int8_peak, int8_rounds_); }
   double f32() const { return work(kernels_.f32_peak, f32_rounds_); }
-  Result<MachineSpeed> speed(int rounds) const;
+  Result<MachineSpeed> speed(int rounds, const BenchProgress& progress) const;
 
  private:
   using Peak = double (*)(std::int64_t rounds);

@@ -137,7 +137,7 @@ class Bench(program.Case):
             except program.subprocess.TimeoutExpired:
                 pass
             run.send_signal(signal.SIGINT)
-            _, said = run.communicate(timeout=program.TIMEOUT)
+            _, said = run.communicate(timeout=6)  # this machine's speed alone is measured for 10 seconds
             self.assertEqual((run.returncode, said), (130, b"[stopped; nothing was measured to the end]\n"), arguments)
             self.assertFalse((self.work / "stopped.json").exists())
 
