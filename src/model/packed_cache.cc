@@ -137,6 +137,12 @@ Result<PackedWeights> cached_weights(const gguf::File& file, std::span<const Pac
     cache.problem = mapped.error().message + "; packed anew";
   }
   COPPICE_TRY(PackedWeights weights, pack_weights(file, jobs, pool, progress));
+  // Writing into what a pipe's or a device's name stands for is no cache, and might wait for ever.
+  if (std::filesystem::exists(cache.path, error) && !std::filesystem::is_regular_file(cache.path, error)) {
+    cache.problem =
+        fmt::format("{}: is not a regular file; the weights are packed at every load", cache.path);
+    return weights;
+  }
   std::filesystem::create_directories(cache.folder, error);
   const std::span<const std::byte> body(weights.memory.data(), weights.memory.size());
   if (Status status = write_packed(cache.path, key, body, pool); !status) {

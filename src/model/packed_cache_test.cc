@@ -1,6 +1,7 @@
 #include "model/packed_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,6 +151,28 @@ TEST_F(PackedCacheTest, AFolderThatCannotBeWrittenIsSaidAndTheWeightsArePacked) 
   EXPECT_FALSE(cache.used || cache.written);
   EXPECT_SAYS(cache.problem, folder_);
   EXPECT_SAYS(cache.problem, "packed at every load");
+}
+
+TEST_F(PackedCacheTest, APipeOrADeviceUnderTheNameIsSaidAndNeverWrittenTo) {
+  const Weights weights("Q4_0");
+  const std::string path = load(weights).path;
+  const auto left_alone = [&](const char* what) {
+    ::alarm(20);  // a pipe nobody reads from would keep a writer waiting
+    const PackedCache cache = load(weights);
+    ::alarm(0);
+    EXPECT_FALSE(cache.used || cache.written) << what;
+    EXPECT_EQ(cache.problem, path + ": is not a regular file; the weights are packed at every load") << what;
+    EXPECT_TRUE(fs::exists(path)) << what;
+  };
+  fs::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  left_alone("a pipe");
+  fs::remove(path);
+  fs::create_symlink("/dev/null", path);
+  left_alone("a device");
+  fs::remove(path);
+  fs::create_directory(path);
+  left_alone("a folder");
 }
 
 TEST_F(PackedCacheTest, WeightsThatAreRefusedLeaveNoFile) {
