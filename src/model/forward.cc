@@ -78,6 +78,10 @@ void Context::Workspace::layer(Lane& lane) {
 
   norm_rows(&layer.attention_output, layer.feed_forward_norm, any_quantised(layer.gate_up), lane);
   multiply(PassStage::gate_up, lane);
+  if (tap != nullptr) {  // before biases and activation change what the products gave
+    pool.barrier();
+    show_products(PassStage::gate_up, lane);
+  }
   activate(layer, lane);
   finish(PassStage::gate_up, lane);
   multiply(PassStage::down, lane);
@@ -101,7 +105,7 @@ void Context::Workspace::finish(PassStage stage, const Lane& lane) {
     clock->seconds[static_cast<int>(stage)] += now - clock_time;
     clock_time = now;
   }
-  if (tap != nullptr) show_products(stage, lane);
+  if (tap != nullptr && stage != PassStage::gate_up) show_products(stage, lane);
 }
 
 // ---- norms and the residual stream
