@@ -90,11 +90,9 @@ Fetch fetch_of(const MatmulTask& task, const WeightsView& w, int group_begin, in
   const std::byte* begin = w.data + static_cast<std::size_t>(group_begin) * w.group_bytes;
   const std::size_t bytes = static_cast<std::size_t>(group_end - group_begin) * w.group_bytes;
   const auto n = static_cast<std::size_t>(tiles);
-
-  Fetch fetch = {reinterpret_cast<const char*>(begin + (ahead < bytes ? ahead : bytes)),
-                 reinterpret_cast<const char*>(begin + bytes), reinterpret_cast<const char*>(task.next),
-                 reinterpret_cast<const char*>(task.next + task.next_bytes), (kUnit<kind> / 64 + n - 1) / n};
-  return fetch;
+  return {reinterpret_cast<const char*>(begin + (ahead < bytes ? ahead : bytes)),
+          reinterpret_cast<const char*>(begin + bytes), reinterpret_cast<const char*>(task.next),
+          reinterpret_cast<const char*>(task.next + task.next_bytes), (kUnit<kind> / 64 + n - 1) / n};
 }
 
 }  // namespace

@@ -316,6 +316,17 @@ Span1 Context::Workspace::share_of(const Products& products, int item, const Lan
   return {std::clamp(mine.begin - first, 0, groups(item)), std::clamp(mine.end - first, 0, groups(item))};
 }
 
+// This thread's share of the first product, from `item` on, that it has a share of; empty if there is none.
+std::span<const std::byte> Context::Workspace::first_weights(const Products& products, int item,
+                                                             const Lane& lane) const {
+  for (; item < products.count; ++item) {
+    const Span1 mine = share_of(products, item, lane);
+    if (mine.begin < mine.end)
+      return products.items[item].weights->packed.groups_between(mine.begin, mine.end);
+  }
+  return {};
+}
+
 // The weights this thread reads first after those of `stage`.
 std::span<const std::byte> Context::Workspace::next_weights(PassStage stage, const Lane& lane) {
   const bool last = lane.stage >= config.layers - 1;
@@ -326,14 +337,7 @@ std::span<const std::byte> Context::Workspace::next_weights(PassStage stage, con
   if (stage == PassStage::down && last) next = products_of(PassStage::head, lane.stage);
   if (stage == PassStage::down && !last) next = products_of(PassStage::query_key_value, lane.stage + 1);
   if (stage == PassStage::head) next = products_of(PassStage::query_key_value, 0);  // of the next pass
-  for (int i = 0; i < next.count; ++i) {
-    const Span1 mine = share_of(next, i, lane);
-    const PackedMatrix& matrix = next.items[i].weights->packed;
-    if (mine.begin < mine.end)
-      return {matrix.group(mine.begin),
-              matrix.group_bytes() * static_cast<std::size_t>(mine.end - mine.begin)};
-  }
-  return {};
+  return first_weights(next, 0, lane);
 }
 
 MatmulTask Context::Workspace::task(const Products& products, int item, int count) const {
@@ -351,30 +355,16 @@ MatmulTask Context::Workspace::task(const Products& products, int item, int coun
 
 void Context::Workspace::multiply(PassStage stage, const Lane& lane) {
   const Products products = products_of(stage, lane.stage);
-  Span1 shares[3];
-  int last = -1;  // the last product this thread has a share of
   for (int i = 0; i < products.count; ++i) {
-    shares[i] = share_of(products, i, lane);
-    if (shares[i].begin < shares[i].end) last = i;
     if (lane.thread == 0) weight_bytes += products.items[i].weights->packed.bytes();
-  }
-  const std::span<const std::byte> after = next_weights(stage, lane);
-  for (int i = 0; i <= last; ++i) {
-    if (shares[i].begin >= shares[i].end) continue;
+    const Span1 mine = share_of(products, i, lane);
+    if (mine.begin >= mine.end) continue;
+    std::span<const std::byte> next = first_weights(products, i + 1, lane);
+    if (next.empty()) next = next_weights(stage, lane);
     MatmulTask work = task(products, i, static_cast<int>(lane.live.size()));
-    int following = i + 1;
-    while (following <= last && shares[following].begin >= shares[following].end) ++following;
-    std::span<const std::byte> next = after;
-    if (following <= last) {
-      const PackedMatrix& matrix = products.items[following].weights->packed;
-      const Span1 groups = shares[following];
-      next = {matrix.group(groups.begin),
-              matrix.group_bytes() * static_cast<std::size_t>(groups.end - groups.begin)};
-    }
     work.next = next.data();
     work.next_bytes = std::min(next.size(), kFetchAhead);
-
-    kernels.matmul(work, shares[i].begin, shares[i].end);
+    kernels.matmul(work, mine.begin, mine.end);
   }
 }
 

@@ -25,8 +25,7 @@ void Context::Workspace::multiply_head(const Lane& lane) {
   MatmulTask work = task(products, 0, static_cast<int>(lane.live.size()));
   for (int begin = mine.begin; begin < mine.end; begin += stretch) {
     const int end = std::min(begin + stretch, mine.end);
-    std::span<const std::byte> next{matrix.group(end),
-                                    matrix.group_bytes() * static_cast<std::size_t>(mine.end - end)};
+    std::span<const std::byte> next = matrix.groups_between(end, mine.end);
     if (end == mine.end) next = next_weights(PassStage::head, lane);
     work.next = next.data();
     work.next_bytes = std::min(next.size(), kFetchAhead);

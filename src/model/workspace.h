@@ -85,6 +85,7 @@ struct Context::Workspace {
 
   Products products_of(PassStage stage, int layer);
   Span1 share_of(const Products& products, int item, const Lane& lane) const;  // groups of one product
+  std::span<const std::byte> first_weights(const Products& products, int item, const Lane& lane) const;
   std::span<const std::byte> next_weights(PassStage stage, const Lane& lane);
   void show_products(PassStage stage, const Lane& lane);  // to the tap
   void attention_row(int live_row, const Lane& lane);

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/os.h"
 
@@ -43,6 +44,9 @@ struct PackedMatrix {
   std::size_t group_bytes() const;  // of one group of 32 outputs
   std::size_t bytes() const { return group_bytes() * static_cast<std::size_t>(groups()); }
   const std::byte* group(int g) const { return data.data() + group_bytes() * static_cast<std::size_t>(g); }
+  std::span<const std::byte> groups_between(int begin, int end) const {  // groups [begin, end)
+    return {group(begin), group_bytes() * static_cast<std::size_t>(end - begin)};
+  }
 };
 
 // Bytes of one block (quantised kinds: 32 outputs x 32 inputs) or of one input (float kinds: 32 outputs).
