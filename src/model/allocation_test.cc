@@ -13,7 +13,9 @@ TEST(Allocation, AThousandCyclesOfReservePassAndKeepAllocateNothing) {
   ThreadPool pool(2);
   RandomModelOptions shape;
   shape.layers = 1;
-  auto context = make_context(make_model(shape, pool), pool);
+  ContextOptions options;
+  options.feature_layers = {0, 1};
+  auto context = make_context(make_model(shape, pool), pool, options);
   KvCache& cache = context->cache();
   const int sequence = *cache.open();
   run_chain(*context, sequence, some_tokens(3, 320));
@@ -23,7 +25,7 @@ TEST(Allocation, AThousandCyclesOfReservePassAndKeepAllocateNothing) {
     const int length = cache.length(sequence);
     const Row rows[] = {{sequence, 7, length, kCommitted, kCommitted, kLogits},
                         {sequence, 8, length + 1, 5, kCommitted, kLogits},
-                        {sequence, 9, length + 2, 6, 5, kHidden}};
+                        {sequence, 9, length + 2, 6, 5, kHidden | kFeatures}};
     const int path[] = {5, 6};
     if (!cache.reserve(sequence, length + 3) || !context->forward(rows)) ++failures;
     cache.keep(sequence, path);

@@ -33,12 +33,21 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-Status check_options(const ContextOptions& options) {
+Status check_options(const ContextOptions& options, int layers) {
   if (options.max_rows < 1 || options.max_rows > 65536)
     return fail(fmt::format("max_rows is {}, but must be from 1 to 65536", options.max_rows));
   if (options.max_logits < 0 || options.max_logits > options.max_rows)
     return fail(fmt::format("max_logits is {}, but must be from 0 to max_rows ({})", options.max_logits,
                             options.max_rows));
+  if (options.feature_layers.size() > kMaxFeatureLayers)
+    return fail(fmt::format("feature_layers names {} layers, but at most {} are possible",
+                            options.feature_layers.size(), kMaxFeatureLayers));
+  for (const int layer : options.feature_layers)
+    if (layer < 0 || layer > layers)
+      return fail(
+          fmt::format("feature layer {} is not there; this model has 0 (where the first block begins) to {} "
+                      "(behind the last)",
+                      layer, layers));
   return {};
 }
 
@@ -90,6 +99,7 @@ Status Context::Workspace::allocate() {
     arena.take(head_out, logits * head_stride);
     arena.take(maxima, logits * (head_stride / kGroupOutputs));
     arena.take(full_logits, full);
+    arena.take(features, n * options.feature_layers.size() * config.hidden);
     arena.take(cos_sin, n * config.rope_dims);
     arena.take(attention, attention_floats * pool.size());
     arena.take(row_slots, n * cache.slots());
@@ -109,6 +119,7 @@ Status Context::Workspace::allocate() {
   attention_rows.resize(n);
   wanted_rows.resize(n);
   logit_index.resize(n);
+  feature_index.resize(n);
   every_row.resize(n);
   std::iota(every_row.begin(), every_row.end(), 0);
   new_rows.resize(sequences);
@@ -153,20 +164,24 @@ void Context::Workspace::resolve(std::span<const Row> pass) {
   rows = pass;
   ++pass_number;
   weight_bytes = kv_bytes = 0;
-  logit_count = wanted_count = 0;
+  logit_count = wanted_count = feature_count = 0;
   bad_stage.store(INT_MAX);
   std::fill(new_rows.begin(), new_rows.end(), 0);
   std::fill(visible.begin(), visible.end(), 0);
+  unsigned of_last_block = kLogits | kHidden;  // what no row has before the last block is done
+  if (std::ranges::count(options.feature_layers, config.layers) > 0) of_last_block |= kFeatures;
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const Row& row = rows[i];
     COPPICE_CHECK(row.sequence >= 0 && row.sequence < options.kv.sequences);
     COPPICE_CHECK(row.token >= 0 && row.token < config.vocab && row.position >= 0);
     COPPICE_CHECK(config.positions == Positions::rope || row.position < config.context_length);
     resolve_row(i);
-    if (row.wants != kNothing) wanted_rows[wanted_count++] = i;
+    if ((row.wants & of_last_block) != 0) wanted_rows[wanted_count++] = i;
+    feature_index[i] = (row.wants & kFeatures) != 0 ? feature_count++ : -1;
     logit_index[i] = (row.wants & kLogits) != 0 ? logit_count++ : -1;
   }
   COPPICE_CHECK(logit_count <= options.max_logits);
+  COPPICE_CHECK(feature_count == 0 || !options.feature_layers.empty());
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const int length = cache.length(rows[i].sequence) + new_rows[rows[i].sequence];
     COPPICE_CHECK(committed[i] >= 0 && committed[i] <= length);
@@ -188,7 +203,7 @@ Context::~Context() = default;
 
 Result<std::unique_ptr<Context>> Context::make(std::shared_ptr<const Model> model,
                                                const ContextOptions& options, ThreadPool& pool) {
-  COPPICE_TRY_STATUS(check_options(options));
+  COPPICE_TRY_STATUS(check_options(options, model->config().layers));
   DefaultFloatScope scope;  // RoPE's frequencies
   const ModelConfig& config = model->config();
   KvLayout layout;
@@ -250,6 +265,14 @@ std::span<const float> Context::hidden(int row) const {
   COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size());
   const auto hidden = static_cast<std::size_t>(model_->config().hidden);
   return {work_->x + static_cast<std::size_t>(row) * hidden, hidden};
+}
+
+std::span<const float> Context::features(int row) const {
+  COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size() &&
+                work_->feature_index[row] >= 0);
+  const std::size_t count =
+      options_.feature_layers.size() * static_cast<std::size_t>(model_->config().hidden);
+  return {work_->features + static_cast<std::size_t>(work_->feature_index[row]) * count, count};
 }
 
 std::span<const char* const> PassClock::names() {

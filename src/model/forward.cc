@@ -65,6 +65,7 @@ void Context::Workspace::layer(Lane& lane) {
   const LayerWeights& layer = weights.layers[lane.stage];
   const WeightMatrix* added = lane.stage == 0 ? nullptr : &weights.layers[lane.stage - 1].down;
   norm_rows(added, layer.attention_norm, any_quantised(layer.query_key_value), lane);
+  capture_features(lane);
   show_residual(lane);
   multiply(PassStage::query_key_value, lane);
   finish(PassStage::query_key_value, lane);
@@ -90,6 +91,7 @@ void Context::Workspace::layer(Lane& lane) {
 
 void Context::Workspace::head(const Lane& lane) {
   finish_rows(lane);
+  capture_features(lane);
   show_residual(lane);
   if (logit_count == 0) return;
   Lane logits = lane;
@@ -139,6 +141,21 @@ void Context::Workspace::show_residual(const Lane& lane) {
   if (tap == nullptr) return;
   if (lane.thread == 0) tap->residual(lane.stage, x, static_cast<int>(rows.size()));
   pool.barrier();
+}
+
+// Between two barriers: nobody changes the residual stream until the next norm.
+void Context::Workspace::capture_features(const Lane& lane) {
+  if (feature_count == 0) return;
+  const auto hidden = static_cast<std::size_t>(config.hidden);
+  const Span1 mine = lane.share_of(static_cast<int>(rows.size()));
+  for (std::size_t f = 0; f < options.feature_layers.size(); ++f) {
+    if (options.feature_layers[f] != lane.stage) continue;
+    for (int i = mine.begin; i < mine.end; ++i) {
+      if (feature_index[i] < 0) continue;
+      const std::size_t to = static_cast<std::size_t>(feature_index[i]) * options.feature_layers.size() + f;
+      std::copy_n(x + static_cast<std::size_t>(i) * hidden, hidden, features + to * hidden);
+    }
+  }
 }
 
 // The last block's output joins the residual stream; rows that want logits are normed for the head.

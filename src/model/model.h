@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "gguf/file.h"
@@ -48,10 +49,16 @@ class Model {
   std::string path_;
 };
 
+inline constexpr int kMaxFeatureLayers = 16;
+
 struct ContextOptions {
   KvOptions kv;
   int max_rows = 64;    // of one pass
   int max_logits = 64;  // rows of one pass that may want logits
+  // Where rows that want kFeatures leave the residual stream, at most kMaxFeatureLayers: layer l is where
+  // block l begins; l = layers is behind the last block, before the output norm. What heads that draft from
+  // several layers read (arXiv:2503.01840, section 3).
+  std::vector<int> feature_layers;
 };
 
 // Counted where the kernels are called, never estimated.
@@ -98,6 +105,9 @@ class Context {
   // [ceil(vocab / 32)]: the largest of each 32 logits; empty where the head is trimmed.
   std::span<const float> maxima(int row) const;
   std::span<const float> hidden(int row) const;  // [hidden], after the last block, before the output norm
+  // [feature_layers, hidden], in the order of options().feature_layers. Like the rest it has the same bits
+  // whatever else is in the pass.
+  std::span<const float> features(int row) const;
 
   const Model& model() const { return *model_; }
   KvCache& cache() { return cache_; }

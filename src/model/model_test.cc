@@ -178,6 +178,87 @@ TEST_P(ModelKinds, RowsNobodyAsksAboutDoNotChangeTheOthers) {
   EXPECT_EQ(copy(context->hidden(7)), hidden);
 }
 
+// Keeps the residual stream of every layer, as the tap shows it.
+struct ResidualTap : LayerTap {
+  std::map<int, std::vector<float>> layers;
+  std::size_t hidden;
+  void matmul(const char*, const MatmulTask&, const float*) override {}
+  void residual(int layer, const float* x, int rows) override {
+    layers[layer].insert(layers[layer].end(), x, x + static_cast<std::size_t>(rows) * hidden);
+  }
+};
+
+TEST_P(ModelKinds, FeaturesAreTheResidualStreamWhateverTheThreadsAndChunks) {
+  const auto tokens = some_tokens(40, vocab());
+  const auto hidden = static_cast<std::size_t>(model_->config().hidden);
+  const int layers = model_->config().layers;
+  ContextOptions options = options_;
+  options.feature_layers = {layers, 0, layers - 1};
+  std::vector<float> expected;  // [tokens, feature layers, hidden]
+  {
+    ResidualTap tap;
+    tap.hidden = hidden;
+    auto context = make_context(model_, pool_, options_);
+    context->set_tap(&tap);
+    run_chain(*context, *context->cache().open(), tokens, 40);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      for (const int layer : options.feature_layers) {
+        const float* from = tap.layers[layer].data() + i * hidden;
+        expected.insert(expected.end(), from, from + hidden);
+      }
+  }
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    for (const std::size_t chunk : {1, 7, 40}) {
+      auto context = make_context(model_, pool, options);
+      const int sequence = *context->cache().open();
+      expect_ok(context->cache().reserve(sequence, 40));
+      std::vector<float> features;
+      for (std::size_t first = 0; first < 40; first += chunk) {
+        std::vector<Row> rows;
+        for (std::size_t i = first; i < std::min<std::size_t>(40, first + chunk); ++i)
+          rows.push_back(
+              {sequence, tokens[i], static_cast<int>(i), kCommitted, kCommitted, kFeatures | kLogits});
+        expect_ok(context->forward(rows));
+        const auto count = static_cast<int>(rows.size());
+        std::ranges::fill(rows, Row{});  // features() must not look at them any more
+        for (int i = 0; i < count; ++i)
+          features.insert(features.end(), context->features(i).begin(), context->features(i).end());
+      }
+      EXPECT_EQ(features, expected) << threads << " threads, chunks of " << chunk;
+    }
+  }
+}
+
+TEST_P(ModelKinds, FeaturesOfAFewRowsChangeNothingElse) {
+  const auto tokens = some_tokens(12, vocab());
+  const int layers = model_->config().layers;
+  for (const std::vector<int>& feature_layers : {std::vector<int>{0}, std::vector<int>{0, layers}}) {
+    ContextOptions options = options_;
+    options.feature_layers = feature_layers;
+    auto context = make_context(model_, pool_, options);
+    const int sequence = *context->cache().open();
+    const auto run = [&](std::vector<std::pair<int, unsigned>> wanted) {
+      std::vector<Row> rows(12);
+      for (int i = 0; i < 12; ++i) rows[i] = {sequence, tokens[i], i, kCommitted, kCommitted, kNothing};
+      for (const auto& [row, wants] : wanted) rows[row].wants = wants;
+      context->cache().rewind(sequence, 0);
+      expect_ok(context->cache().reserve(sequence, 12));
+      expect_ok(context->forward(rows));
+    };
+    run({{3, kLogits}, {7, kHidden}, {5, kFeatures}, {11, kFeatures | kLogits}});
+    const auto five = copy(context->features(5)), eleven = copy(context->features(11));
+    const auto three = copy(context->logits(3)), seven = copy(context->hidden(7));
+    run({{3, kLogits}, {7, kHidden}});
+    EXPECT_EQ(copy(context->logits(3)), three);
+    EXPECT_EQ(copy(context->hidden(7)), seven);
+    run({{5, kFeatures}});
+    EXPECT_EQ(copy(context->features(5)), five);
+    run({{11, kFeatures}});
+    EXPECT_EQ(copy(context->features(11)), eleven);
+  }
+}
+
 TEST_P(ModelKinds, LogitsAreSpreadAndGreedyTextIsNotOneTokenForever) {
   auto context = make_context(model_, pool_, options_);
   const int sequence = *context->cache().open();
@@ -318,6 +399,11 @@ TEST_F(ModelTest, ContextsThatCannotBeHadAreRefused) {
   options = {};
   options.max_logits = options.max_rows + 1;
   EXPECT_NE(message(Context::make(model, options, pool_)).find("max_logits"), std::string::npos);
+  options = {};
+  options.feature_layers = {0, 3};  // of two blocks
+  EXPECT_NE(message(Context::make(model, options, pool_)).find("feature layer 3"), std::string::npos);
+  options.feature_layers = std::vector<int>(kMaxFeatureLayers + 1, 0);
+  EXPECT_NE(message(Context::make(model, options, pool_)).find("at most 16"), std::string::npos);
 }
 
 TEST(Passes, MaximaAreTheLargestOfEach32Logits) {

@@ -8,7 +8,8 @@ namespace coppice::core {
 
 inline constexpr int kCommitted = -1;
 
-enum Wants : unsigned { kNothing = 0, kLogits = 1, kHidden = 2 };
+// kFeatures: the residual stream at the layers the context's options name.
+enum Wants : unsigned { kNothing = 0, kLogits = 1, kHidden = 2, kFeatures = 4 };
 
 struct Row {
   int sequence = 0;

@@ -76,6 +76,7 @@ struct Context::Workspace {
   void activate(const LayerWeights& layer,
                 const Lane& lane);  // the columns of this thread's share of gate and up
   void finish_rows(const Lane& lane);
+  void capture_features(const Lane& lane);  // where a layer begins, and behind the last
   void multiply_head(const Lane& lane);
   void look_at_logits(int group_begin, int group_end, const Lane& lane);
   // Computes this thread's share; the caller ends the stage. `stage` is one of those with matmuls.
@@ -125,6 +126,7 @@ struct Context::Workspace {
   float* head_out = nullptr;     // [max_logits, head_stride]
   float* maxima = nullptr;       // [max_logits, head_stride / 32], of each group of 32 of head_out
   float* full_logits = nullptr;  // [max_logits, vocab], trimmed heads only; the rest stays -infinity
+  float* features = nullptr;     // [max_rows, feature_layers, hidden]
   float* cos_sin = nullptr;      // [max_rows, rope_dims]
   float* attention = nullptr;    // [threads, attention_floats]
   std::size_t attention_floats = 0;
@@ -141,7 +143,8 @@ struct Context::Workspace {
   std::vector<int> every_row;                // [max_rows] 0, 1, 2, ...
   std::vector<int> wanted_rows;              // [max_rows] rows whose output anyone needs
   std::vector<int> logit_index;              // [max_rows] place among the logits, -1: did not want them
-  int logit_count = 0, wanted_count = 0;
+  std::vector<int> feature_index;            // [max_rows] place among the features, -1: did not want them
+  int logit_count = 0, wanted_count = 0, feature_count = 0;
   std::vector<double> frequencies;  // [rope_dims / 2]
   std::vector<std::uint64_t> seen;  // [sequences, slots] number of the pass that counted the slot
   std::uint64_t pass_number = 0;
