@@ -14,7 +14,7 @@ namespace coppice::core {
 namespace {
 
 constexpr int kPerLength = 2;
-constexpr int kFeatures = kSuffixOrders * kPerLength;
+constexpr int kLookupFeatures = kSuffixOrders * kPerLength;
 
 using Contexts = std::array<SuffixContext, kSuffixOrders>;
 
@@ -39,7 +39,7 @@ float estimate(const Contexts& contexts, Token token) {
 LookupDrafter::LookupDrafter(int sequences, int max_tokens)
     : max_tokens_(max_tokens), indices_(static_cast<std::size_t>(sequences)) {}
 
-DrafterShape LookupDrafter::shape() const { return {kFeatures, kSuffixOrders + 1, false}; }
+DrafterShape LookupDrafter::shape() const { return {kLookupFeatures, kSuffixOrders + 1, false}; }
 
 Status LookupDrafter::begin(int sequence, std::span<const Token> tokens, const Sampler&) {
   auto& index = indices_[static_cast<std::size_t>(sequence)];
@@ -78,7 +78,7 @@ void LookupDrafter::describe(const Query& query, std::span<const Token> tokens, 
   indices_[static_cast<std::size_t>(query.sequence)]->contexts(query.state.path, contexts.data());
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     float* x = out + t * static_cast<std::size_t>(stride);
-    std::fill_n(x, kFeatures, 0.0f);
+    std::fill_n(x, kLookupFeatures, 0.0f);
     for (int o = 0; o < kSuffixOrders; ++o, x += kPerLength) {
       const float total = contexts[o].total;
       if (total == 0) continue;
