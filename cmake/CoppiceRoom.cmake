@@ -1,4 +1,4 @@
-# coppice_room(NAME DEPS other rooms...): one static library and one test binary out of src/NAME.
+# coppice_room(NAME DEPS other rooms... [LIBRARIES targets of others...]): one static library and one test binary out of src/NAME.
 #   src/NAME/*.cc        the library coppice_NAME
 #   src/NAME/*_test.cc   the test binary NAME_tests, run by ctest case by case
 #   src/NAME/*_ISA.cc, ISA as below   compiled with that instruction set's flags, and nothing else is
@@ -32,7 +32,7 @@ enable_testing()
 include(GoogleTest)
 
 function(coppice_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "DEPS;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*_test.cc)
   if(tests)
@@ -47,7 +47,7 @@ function(coppice_room name)
   endif()
   target_include_directories(coppice_${name} ${scope} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(coppice_${name} ${scope} tl::expected fmt::fmt spdlog::spdlog
-                        nlohmann_json::nlohmann_json Threads::Threads)
+                        nlohmann_json::nlohmann_json Threads::Threads ${ROOM_LIBRARIES})
   foreach(dep ${ROOM_DEPS})
     target_link_libraries(coppice_${name} ${scope} coppice_${dep})
   endforeach()
