@@ -29,5 +29,6 @@ void add_models(CLI::App& app, const Choose& choose);
 void add_ngram(CLI::App& app, const Choose& choose);
 void add_slice(CLI::App& app, const Choose& choose);
 void add_random_model(CLI::App& app, const Choose& choose);
+void add_train(CLI::App& app, const Choose& choose);
 
 }  // namespace coppice::app
