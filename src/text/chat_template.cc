@@ -113,10 +113,7 @@ Status ChatTemplate::check(std::span<const ChatMessage> messages) const {
   return {};
 }
 
-Result<std::vector<Token>> ChatTemplate::tokens(const Tokenizer& tokenizer,
-                                                std::span<const ChatMessage> messages,
-                                                bool open_answer) const {
-  COPPICE_TRY_STATUS(check(messages));
+Status ChatTemplate::check(const Tokenizer& tokenizer) const {
   const std::vector<std::string>& vocabulary = tokenizer.vocabulary().tokens;
   const auto spells = [&](Token token, std::string_view text) {
     return token >= 0 && token < tokenizer.size() && vocabulary[static_cast<std::size_t>(token)] == text;
@@ -124,6 +121,38 @@ Result<std::vector<Token>> ChatTemplate::tokens(const Tokenizer& tokenizer,
   if (!spells(start_, kStart) || !spells(end_, kEnd)) {
     return fail("the chat template and the tokenizer are of different models; both must come from one file");
   }
+  return {};
+}
+
+// Every part is encoded as tokens() encodes it, which cuts a text at its control tokens.
+Result<std::vector<Token>> ChatTemplate::before_message(const Tokenizer& tokenizer) const {
+  COPPICE_TRY_STATUS(check(tokenizer));
+  std::vector<Token> out;
+  if (!default_system_.empty()) {
+    const ChatMessage system{"system", default_system_};
+    COPPICE_TRY(out, tokens(tokenizer, {&system, 1}, false));
+  }
+  out.push_back(start_);
+  const std::vector<Token> role = tokenizer.encode("user\n");
+  out.insert(out.end(), role.begin(), role.end());
+  return out;
+}
+
+Result<std::vector<Token>> ChatTemplate::before_answer(const Tokenizer& tokenizer) const {
+  COPPICE_TRY_STATUS(check(tokenizer));
+  std::vector<Token> out = {end_};
+  const std::vector<Token> line = tokenizer.encode("\n"), role = tokenizer.encode(kAnswer);
+  out.insert(out.end(), line.begin(), line.end());
+  out.push_back(start_);
+  out.insert(out.end(), role.begin(), role.end());
+  return out;
+}
+
+Result<std::vector<Token>> ChatTemplate::tokens(const Tokenizer& tokenizer,
+                                                std::span<const ChatMessage> messages,
+                                                bool open_answer) const {
+  COPPICE_TRY_STATUS(check(messages));
+  COPPICE_TRY_STATUS(check(tokenizer));
   std::vector<Token> out;
   // Without parse_special, so what a message says stays text.
   const auto append = [&](std::string_view text) {

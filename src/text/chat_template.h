@@ -26,11 +26,17 @@ class ChatTemplate {
   // the spellings of control tokens inside it never become control tokens.
   Result<std::vector<Token>> tokens(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
                                     bool open_answer = true) const;
+  // For a model that is to write the user's message itself: the conversation up to where the first one
+  // begins; what stands between the end of a message, end_of_turn() included, and the answer to it.
+  Result<std::vector<Token>> before_message(const Tokenizer& tokenizer) const;
+  Result<std::vector<Token>> before_answer(const Tokenizer& tokenizer) const;
+  Token end_of_turn() const { return end_; }
   // The same as text (for people to look at).
   Result<std::string> text(std::span<const ChatMessage> messages, bool open_answer = true) const;
 
  private:
   Status check(std::span<const ChatMessage> messages) const;
+  Status check(const Tokenizer& tokenizer) const;
   bool adds_system(std::span<const ChatMessage> messages) const;
 
   std::string default_system_;  // what the template says first when the messages do not; empty: nothing

@@ -54,6 +54,19 @@ TEST(ChatTemplate, TokensAreTheTextWithControlTokensForTheMarkers) {
   EXPECT_EQ(chat.tokens(*tokenizer, messages).value(), tokenizer->encode(chat.text(messages).value(), true));
 }
 
+TEST(ChatTemplate, AModelThatWritesTheMessageItselfSeesWhatStandsBeforeItAndBeforeTheAnswer) {
+  const auto vocabulary = with_template(kChatMl);
+  const auto tokenizer = *Tokenizer::make(vocabulary);
+  const auto chat = *ChatTemplate::make(vocabulary);
+  const auto before = *chat.before_message(*tokenizer), after = *chat.before_answer(*tokenizer);
+  EXPECT_EQ(tokenizer->decode(before, true), "<|im_start|>system\nBe kind<|im_end|>\n<|im_start|>user\n");
+  EXPECT_EQ(tokenizer->decode(after, true), "<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(after.front(), chat.end_of_turn());
+  std::vector<Token> both = before;
+  both.insert(both.end(), after.begin(), after.end());
+  EXPECT_EQ(both, *chat.tokens(*tokenizer, std::vector<ChatMessage>{{"user", ""}}));
+}
+
 TEST(ChatTemplate, WhatAUserTypesNeverBecomesAControlToken) {
   const auto tokenizer = Tokenizer::make(with_template(kChatMl)).value();
   const auto chat = ChatTemplate::make(tokenizer->vocabulary()).value();
