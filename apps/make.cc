@@ -68,7 +68,7 @@ void add_ngram(CLI::App& app, const Choose& choose) {
   flags->model.add(*command);
   command
       ->add_option("inputs", flags->options.inputs,
-                   ".txt, .jsonl (\"ids\", \"start\", or \"text\"), .bin (int32)")
+                   ".txt, .jsonl (\"ids\", \"start\", or \"text\"), .bin (int32), or a corpus folder")
       ->required();
   command->add_option("-o,--output", flags->options.output, "the n-gram file")->required();
   command->add_option("--order", flags->options.order, "longest context, in tokens")->capture_default_str();

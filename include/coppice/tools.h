@@ -48,8 +48,8 @@ Status write_logits(const Model& model, std::span<const Token> tokens, const std
 Status write_layers(const Model& model, std::span<const Token> tokens, const std::string& folder);
 
 struct NgramBuildOptions {
-  std::vector<std::string>
-      inputs;  // .txt (tokenised), .jsonl with "ids" (and "start") or "text", .bin (int32)
+  // .txt (tokenised), .jsonl with "ids" (and "start") or "text", .bin (int32), or a corpus folder
+  std::vector<std::string> inputs;
   std::string output;
   int order = 5;               // longest context, in tokens
   std::vector<int> min_count;  // per context length; continuations seen less often are dropped

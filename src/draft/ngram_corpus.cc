@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "corpus/corpus_folder.h"
 
 namespace coppice::core {
 namespace {
@@ -113,12 +114,30 @@ Status read_integers(const Tokenizer& tokenizer, const std::string& path, std::s
   return {};
 }
 
+Status read_corpus(const Tokenizer& tokenizer, const std::string& folder, const Use& use) {
+  COPPICE_TRY(const std::vector<std::string> shards, corpus_shards(folder));
+  const std::uint64_t hash = vocabulary_hash(tokenizer.vocabulary().tokens);
+  for (const std::string& path : shards) {
+    COPPICE_TRY(const CorpusShard shard, CorpusShard::open(path));
+    if (shard.shape().vocabulary_hash != hash || shard.shape().vocab != tokenizer.size())
+      return fail(path + ": is of a model with another vocabulary");
+    for (int i = 0; i < shard.texts(); ++i) {
+      const CorpusRecordView text = shard.text(i);
+      use({{text.ids.begin(), text.ids.end()}, static_cast<std::size_t>(text.start)});
+    }
+  }
+  return {};
+}
+
 std::string ending(const std::string& path) {
   const std::size_t dot = path.find_last_of("./");
   return dot == std::string::npos || path[dot] == '/' ? "" : path.substr(dot);
 }
 
-std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string file_name(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path.substr(path.find_last_of('/') + 1);
+}
 
 Status check(const NgramCorpus& corpus) {
   if (corpus.inputs.empty()) return fail("no files to count; name at least one text or token file");
@@ -137,6 +156,7 @@ Status check(const NgramCorpus& corpus) {
 }  // namespace
 
 Status read_texts(const Tokenizer& tokenizer, const std::string& path, const Use& use) {
+  if (is_corpus_folder(path)) return read_corpus(tokenizer, path, use);
   COPPICE_TRY(const MappedFile file, MappedFile::open(path));
   const std::string kind = ending(path);
   if (kind == ".jsonl") return read_jsonl(tokenizer, path, as_text(file.bytes()), use);

@@ -3,6 +3,7 @@
 //                 before serve as context; 0 without it) or {"text": "..."}
 //   .npy          one dimension of 32-bit little-endian integers; -1 ends a text
 //   .bin          the same integers without a header
+//   a folder      a corpus (corpus/corpus_folder.h): generated tokens are counted, prompts serve as context
 //   anything else UTF-8 text, tokenised as one text without control tokens
 #pragma once
 

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
+#include "corpus/corpus_folder.h"
+#include "draft/katz.h"
 #include "text/test_vocabulary.h"
 
 namespace coppice::core {
@@ -35,6 +38,39 @@ class NgramCorpusTest : public ::testing::Test {
 
   std::shared_ptr<const Tokenizer> tokenizer_ = *Tokenizer::make(testing::small_vocabulary());
 };
+
+TEST_F(NgramCorpusTest, ReadsACorpusFolderOfTheSameVocabulary) {
+  const std::string folder = ::testing::TempDir() + "ngram_corpus_folder";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  CorpusDescription description;
+  description.shape = {vocabulary_hash(tokenizer_->vocabulary().tokens), tokenizer_->size(), 0, 0, 32};
+  ASSERT_TRUE(write_corpus_description(folder, description));
+  CorpusShardWriter writer(description.shape);
+  for (const Token first : {3, 5}) {
+    CorpusRecord text;
+    text.ids = {first, 1, 2};
+    text.start = 2;
+    writer.clear();
+    writer.add(text);
+    ASSERT_TRUE(writer.write(corpus_shard_path(folder, first)));
+  }
+  const auto texts = read(folder);
+  ASSERT_TRUE(texts) << texts.error().message;
+  ASSERT_EQ(texts->size(), 2u);
+  EXPECT_EQ((*texts)[0].tokens, (std::vector<Token>{3, 1, 2}));
+  EXPECT_EQ((*texts)[1].tokens, (std::vector<Token>{5, 1, 2}));
+  EXPECT_EQ((*texts)[1].start, 2u);
+
+  CorpusShape other = description.shape;
+  ++other.vocabulary_hash;
+  ASSERT_TRUE(CorpusShardWriter(other).write(corpus_shard_path(folder, 9)));
+  const auto refused = read(folder);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("shard-00009.corpus: is of a model with another vocabulary"),
+            std::string::npos);
+  std::filesystem::remove_all(folder);
+}
 
 TEST_F(NgramCorpusTest, ReadsTheFourKindsOfFiles) {
   const auto lines =
