@@ -21,6 +21,7 @@ using Choose = std::function<void(Run)>;
 void add_generate(CLI::App& app, const Choose& choose);
 void add_chat(CLI::App& app, const Choose& choose);
 void add_bench(CLI::App& app, const Choose& choose);
+void add_corpus(CLI::App& app, const Choose& choose);
 void add_eval(CLI::App& app, const Choose& choose);
 void add_tokenize(CLI::App& app, const Choose& choose);
 void add_inspect(CLI::App& app, const Choose& choose);

@@ -113,6 +113,17 @@ void catch_interrupts() {
 #endif
 }
 
+void catch_termination() {
+#if defined(_WIN32)
+  std::signal(SIGTERM, on_interrupt);
+#else
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGTERM, &action, nullptr);
+#endif
+}
+
 bool interrupted() { return interrupts.load() > 0; }
 void forget_interrupt() { interrupts = 0; }
 

@@ -51,6 +51,7 @@ std::string_view undim();
 // After this Ctrl-C sets a flag (and ends a read of the keyboard); the second one before forget_interrupt()
 // ends the program.
 void catch_interrupts();
+void catch_termination();  // the same for SIGTERM
 bool interrupted();
 void forget_interrupt();
 // A reader that went away (| head) ends the program quietly, whatever the parent process set up; a file that

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/bench.h>
+#include <coppice/corpus.h>
 #include <coppice/engine.h>
 #include <coppice/error.h>
 #include <coppice/model.h>
