@@ -308,14 +308,4 @@ int KatzModel::predict(const NgramContext* contexts, std::span<Token> out, float
   return best.count;
 }
 
-std::uint64_t vocabulary_hash(std::span<const std::string> tokens) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  const auto eat = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3u; };
-  for (const std::string& token : tokens) {
-    for (const char c : token) eat(static_cast<unsigned char>(c));
-    eat(0xff);  // no spelling has this byte: where one token ends counts
-  }
-  return hash;
-}
-
 }  // namespace coppice::core

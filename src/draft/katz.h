@@ -81,7 +81,4 @@ class KatzBuilder {
   std::unique_ptr<State> state_;
 };
 
-// FNV-1a over the vocabulary's spellings, so that a file is used only with the vocabulary it was made for.
-std::uint64_t vocabulary_hash(std::span<const std::string> tokens);
-
 }  // namespace coppice::core

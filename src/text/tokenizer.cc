@@ -14,6 +14,10 @@ namespace {
 // Vocabularies are also made by hand and by other code; an id out of range would be a crash.
 Status check_vocabulary(const Vocabulary& vocabulary) {
   const std::size_t size = vocabulary.tokens.size();
+  if (vocabulary.hash)
+    return fail(
+        "it has only the hash of its vocabulary, as a draft may; it can draft for a model, not write by "
+        "itself");
   if (size == 0) return fail("the vocabulary has no tokens");
   if (size > static_cast<std::size_t>(std::numeric_limits<Token>::max())) {
     return fail(fmt::format("the vocabulary has {} tokens; ids are 32-bit", size));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 
 #include "base/check.h"
@@ -104,11 +105,25 @@ Status read_ids(const Reader& reader, Vocabulary& vocabulary) {
   return {};
 }
 
+// Of a file without tokens.
+Status read_hash(const gguf::File& file, Vocabulary& vocabulary) {
+  constexpr std::string_view kKey = "coppice.vocabulary_hash";
+  const gguf::Value* value = file.find(kKey);
+  if (value == nullptr || file.find("tokenizer.ggml.tokens") != nullptr) return {};
+  if (value->is_array || value->type != gguf::Type::u64) return Reader{file}.wrong(kKey, "must be a u64");
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, value->data, sizeof(hash));
+  vocabulary.hash = hash;
+  return {};
+}
+
 }  // namespace
 
 Result<Vocabulary> Vocabulary::read(const gguf::File& file) {
   const Reader reader{file};
   Vocabulary vocabulary;
+  COPPICE_TRY_STATUS(read_hash(file, vocabulary));
+  if (vocabulary.hash) return vocabulary;
   COPPICE_TRY(vocabulary.model, file.text("tokenizer.ggml.model"));
   vocabulary.pre = file.text_or("tokenizer.ggml.pre", "default");
   COPPICE_TRY(vocabulary.tokens, reader.texts("tokenizer.ggml.tokens"));

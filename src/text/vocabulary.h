@@ -4,6 +4,9 @@
 #include <coppice/error.h>
 #include <coppice/token.h>
 
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,13 +33,19 @@ struct Vocabulary {
   Token bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
   std::vector<Token> end_tokens;  // every token that ends a text: eos, eot, eom, and control tokens so named
   bool add_bos = false;
+  // A draft may state only the hash of its tokens (coppice.vocabulary_hash): then all of the above is empty.
+  std::optional<std::uint64_t> hash;
 
   // Fails on what is missing or contradicts itself, naming the key.
   static Result<Vocabulary> read(const gguf::File& file);
 };
 
-// A draft guesses token ids, so its vocabulary must be the target's, token by token. Compares content; the
-// error says where they first differ.
+// FNV-1a over the spellings of tokens (docs/file-formats.md), so that a file is used only with the vocabulary
+// it was made for.
+std::uint64_t vocabulary_hash(std::span<const std::string> tokens);
+
+// A draft guesses token ids, so its vocabulary must be the target's, token by token. Compares content, or
+// hashes where the draft has no more; the error says where they first differ.
 Status same_vocabulary(const Vocabulary& target, const Vocabulary& draft);
 
 }  // namespace coppice::core

@@ -147,5 +147,49 @@ TEST(Vocabulary, MessagesStayShortAndOnOneLine) {
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 
+// A draft may leave its tokens out and state their hash.
+TEST(Vocabulary, ADraftMayHaveOnlyTheHashOfItsTokens) {
+  const Vocabulary target = *read(good_file());
+  gguf::Writer writer;
+  writer.add_text("general.architecture", "llama");
+  writer.add_u64("coppice.vocabulary_hash", vocabulary_hash(target.tokens));
+  auto draft = read(writer);
+  ASSERT_TRUE(draft) << draft.error().message;
+  EXPECT_TRUE(draft->tokens.empty());
+  EXPECT_TRUE(same_vocabulary(target, *draft));
+  draft->hash = *draft->hash + 1;
+  EXPECT_NE(same_vocabulary(target, *draft).error().message.find("made for one with the hash"),
+            std::string::npos);
+  const auto tokenizer = Tokenizer::make(*draft);
+  ASSERT_FALSE(tokenizer);
+  EXPECT_NE(tokenizer.error().message.find("only the hash of its vocabulary"), std::string::npos);
+}
+
+TEST(Vocabulary, AHashThatIsNoNumberIsRefused) {
+  gguf::Writer writer;
+  writer.add_text("general.architecture", "llama");
+  writer.add_text("coppice.vocabulary_hash", "12");
+  const auto draft = read(writer);
+  ASSERT_FALSE(draft);
+  EXPECT_NE(draft.error().message.find("coppice.vocabulary_hash must be a u64"), std::string::npos)
+      << draft.error().message;
+}
+
+TEST(Vocabulary, TokensThatAreThereCountMoreThanTheirHash) {
+  gguf::Writer writer = good_file();
+  writer.add_u64("coppice.vocabulary_hash", 7);
+  const auto vocabulary = read(writer);
+  ASSERT_TRUE(vocabulary) << vocabulary.error().message;
+  EXPECT_FALSE(vocabulary->hash);
+  EXPECT_EQ(vocabulary->tokens.size(), 6u);
+}
+
+TEST(Vocabulary, TheHashSeesEveryByteAndWhereTokensEnd) {
+  const std::vector<std::string> a = {"ab", "c"}, b = {"a", "bc"}, c = {"ab", "d"};
+  EXPECT_NE(vocabulary_hash(a), vocabulary_hash(b));
+  EXPECT_NE(vocabulary_hash(a), vocabulary_hash(c));
+  EXPECT_EQ(vocabulary_hash(a), vocabulary_hash(std::vector<std::string>{"ab", "c"}));
+}
+
 }  // namespace
 }  // namespace coppice::core
