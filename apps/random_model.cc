@@ -57,6 +57,12 @@ void add_random_model(CLI::App& app, const Choose& choose) {
   option("--formats", options->formats, "formats of the blocks' matrices, in turn")->delimiter(',');
   option("--embedding-format", options->embedding_format, "format of the embedding and the head");
   command->add_flag("--untied", *untied, "a head of its own, not the embedding");
+  command->add_option("--slim", options->slim, "width factors of a slimmable draft, rising, as in 0.5,0.75,1")
+      ->delimiter(',');
+  command->add_option("--exit-layer", options->exit_layer, "blocks its early exit runs; 0: none")
+      ->check(at_least(0));
+  command->add_option("--exit-factor", options->exit_factor,
+                      "width factor of the exit; the first where nobody says it");
   option("--seed", options->seed, "another seed, other weights")->check(not_negative);
   option("-t,--threads", options->threads, "threads; 0: all that this process may use")
       ->check(CLI::Range(0, 1024));

@@ -47,6 +47,25 @@ Status write_logits(const Model& model, std::span<const Token> tokens, const std
 // where the weights are quantised, .out.npy (f32).
 Status write_layers(const Model& model, std::span<const Token> tokens, const std::string& folder);
 
+// How much each block of a model matters on a text: which of them the drafter `self` may leave out.
+struct BlockReport {
+  std::vector<double> influence;  // of each block: 1 - cosine of the residual stream before and after it
+  // Blocks in the order in which they are missed least, each with the share of positions at which the model
+  // without it and those before it still has the same first choice.
+  struct Removal {
+    int block = 0;
+    double agreement = 0;
+  };
+  std::vector<Removal> removals;
+};
+struct BlockOptions {
+  int removals = 0;                      // to find; each tries all blocks that are left
+  std::function<bool(double)> progress;  // fraction done; false stops, with those found so far
+};
+// An empty text: the short built-in one.
+Result<BlockReport> measure_blocks(const Model& model, std::span<const Token> tokens,
+                                   const BlockOptions& options);
+
 struct NgramBuildOptions {
   // .txt (tokenised), .jsonl with "ids" (and "start") or "text", .bin (int32), or a corpus folder
   std::vector<std::string> inputs;
@@ -97,8 +116,13 @@ struct RandomModelOptions {
   std::vector<std::string> formats = {"Q4_0"};  // of the blocks' matrices, in turn
   std::string embedding_format = "Q8_0";        // of the embedding and the head
   bool tied_head = true;                        // the embedding is the head
-  int threads = 0;                              // 0: what this process may use; they change nothing
-  std::function<bool(double)> progress;         // fraction written; false stops
+  // Not empty: a slimmable draft (docs/file-formats.md) of these width factors, rising; hidden and
+  // feed_forward are the last one's. exit_layer > 0: with an early exit behind so many blocks.
+  std::vector<float> slim;
+  int exit_layer = 0;
+  float exit_factor = 0;                 // one of `slim`; 0: the first
+  int threads = 0;                       // 0: what this process may use; they change nothing
+  std::function<bool(double)> progress;  // fraction written; false stops
 };
 struct RandomModelReport {
   std::uint64_t parameters = 0, bytes = 0;

@@ -2,10 +2,34 @@
 
 #include <coppice/tools.h>
 
+#include <cmath>
+
 #include "base/check.h"
 #include "base/os.h"
 
 namespace coppice {
+
+namespace {
+
+// Widths as wide as their factors say, to the nearest multiple of 32.
+Status add_widths(const RandomModelOptions& options, core::RandomModelOptions& shape) {
+  core::SlimWidths& slim = shape.slim;
+  slim.factors = options.slim;
+  slim.exit_layer = options.exit_layer;
+  if (options.slim.empty() && options.exit_layer > 0)
+    return fail("exit_layer = " + std::to_string(options.exit_layer) +
+                ": only a slimmable model has an exit");
+  for (std::size_t i = 0; i < options.slim.size(); ++i) {
+    const double part = static_cast<double>(options.slim[i]) / static_cast<double>(options.slim.back());
+    const auto width = [part](int whole) { return static_cast<int>(std::lround(part * whole / 32)) * 32; };
+    slim.hidden.push_back(width(shape.hidden));
+    slim.feed_forward.push_back(width(shape.feed_forward));
+    if (options.slim[i] == options.exit_factor) slim.exit_width = static_cast<int>(i);
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<RandomModelReport> write_random_model(const RandomModelOptions& options) {
   core::RandomModelOptions shape;
@@ -24,6 +48,7 @@ Result<RandomModelReport> write_random_model(const RandomModelOptions& options) 
   shape.formats = options.formats;
   shape.embedding_format = options.embedding_format;
   shape.tied_head = options.tied_head;
+  COPPICE_TRY_STATUS(add_widths(options, shape));
   core::ThreadPool pool(options.threads > 0 ? options.threads : core::usable_cores());
   COPPICE_TRY(const auto size, core::write_random_model(shape, options.output, pool, options.progress));
   return RandomModelReport{size.parameters, size.bytes};

@@ -101,7 +101,7 @@ bool force_kernels(std::string_view name) {
 }
 
 WeightsView view_of(const PackedMatrix& matrix) {
-  return {matrix.kind, matrix.inputs, matrix.data.data(), matrix.group_bytes()};
+  return {matrix.kind, matrix.inputs, matrix.data.data(), matrix.group_bytes(), matrix.group_stride()};
 }
 
 KvView view_of(const KvLayout& layout) {

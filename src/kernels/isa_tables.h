@@ -44,7 +44,8 @@ struct WeightsView {
   PackedKind kind;
   int inputs;
   const std::byte* data;
-  std::size_t group_bytes;
+  std::size_t group_bytes;   // that are read
+  std::size_t group_stride;  // from one group to the next
 };
 WeightsView view_of(const PackedMatrix& matrix);
 

@@ -36,8 +36,7 @@ struct MatmulTask {
   std::size_t y_stride = 0;
   int rows = 0;
   // What this thread reads from memory after its groups, fetched towards their end. May be empty.
-  const std::byte* next = nullptr;
-  std::size_t next_bytes = 0;
+  WeightStretch next = {};
 };
 
 // Counter-based noise (numerics 2, 3): Philox4x32-10.

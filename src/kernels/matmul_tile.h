@@ -26,19 +26,30 @@ constexpr int kZero = kind == PackedKind::q4   ? 8
 // only during the first tile.
 struct Fetch {
   const char* at;
-  const char* end;
-  const char* next;
-  const char* next_end;
-  std::size_t lines;  // a step
+  const char* end;     // of the run
+  std::size_t lines;   // a step
+  WeightStretch rest;  // the runs behind this one
+  WeightStretch next;  // then these
 
   COPPICE_INLINE void step() {
     for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + 64 * i, 0, 2);
     at += 64 * lines;
-    if (at >= end) {
-      at = next, end = next_end;
-      next = next_end = reinterpret_cast<const char*>(~std::uintptr_t{0});
-      if (at == nullptr || at == next) lines = 0;
+    if (at >= end) next_run();
+  }
+  void next_run() {
+    if (rest.runs == 0) {
+      rest = next;
+      next.runs = 0;
     }
+    if (rest.runs == 0) {
+      lines = 0;
+      end = reinterpret_cast<const char*>(~std::uintptr_t{0});
+      return;
+    }
+    at = reinterpret_cast<const char*>(rest.begin);
+    end = at + rest.bytes;
+    rest.begin += rest.stride;
+    --rest.runs;
   }
 };
 
@@ -73,7 +84,7 @@ struct Tile {
 };
 
 Tile first_tile(const MatmulTask& task, const WeightsView& w, int group) {
-  return {w.data + static_cast<std::size_t>(group) * w.group_bytes,
+  return {w.data + static_cast<std::size_t>(group) * w.group_stride,
           static_cast<std::size_t>(w.inputs / kBlockInputs),
           task.q.codes,
           task.q.scales,
@@ -87,12 +98,28 @@ Tile first_tile(const MatmulTask& task, const WeightsView& w, int group) {
 template <PackedKind kind>
 Fetch fetch_of(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end, int tiles,
                std::size_t ahead) {
-  const std::byte* begin = w.data + static_cast<std::size_t>(group_begin) * w.group_bytes;
-  const std::size_t bytes = static_cast<std::size_t>(group_end - group_begin) * w.group_bytes;
+  const auto groups = static_cast<std::size_t>(group_end - group_begin);
   const auto n = static_cast<std::size_t>(tiles);
-  return {reinterpret_cast<const char*>(begin + (ahead < bytes ? ahead : bytes)),
-          reinterpret_cast<const char*>(begin + bytes), reinterpret_cast<const char*>(task.next),
-          reinterpret_cast<const char*>(task.next + task.next_bytes), (kUnit<kind> / 64 + n - 1) / n};
+  Fetch fetch = {};
+  fetch.lines = (kUnit<kind> / 64 + n - 1) / n;
+  fetch.next = task.next;
+  fetch.rest.begin = w.data + static_cast<std::size_t>(group_begin) * w.group_stride;
+  fetch.rest.stride = w.group_stride;
+  const bool one_run = w.group_bytes == w.group_stride;
+  fetch.rest.runs = one_run ? 1 : groups;
+  fetch.rest.bytes = one_run ? groups * w.group_bytes : w.group_bytes;
+  const std::size_t skipped = one_run ? 0 : ahead / w.group_bytes;  // runs
+  if (skipped >= fetch.rest.runs) {
+    fetch.rest.runs = 0;
+  } else {
+    fetch.rest.begin += skipped * w.group_stride;
+    fetch.rest.runs -= skipped;
+    ahead -= skipped * w.group_bytes;
+  }
+  const bool own = fetch.rest.runs > 0;
+  fetch.next_run();
+  if (own) fetch.at += ahead < fetch.rest.bytes ? ahead : fetch.rest.bytes;
+  return fetch;
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ void matmul_scalar(const MatmulTask& task, int group_begin, int group_end) {
   const WeightsView w = view_of(*task.weights);
   const bool quantised = task.weights->quantised();
   for (int g = group_begin; g < group_end; ++g) {
-    const std::byte* group = w.data + static_cast<std::size_t>(g) * w.group_bytes;
+    const std::byte* group = w.data + static_cast<std::size_t>(g) * w.group_stride;
     for (int lane = 0; lane < kGroupOutputs; ++lane) {
       float* y = task.y + g * kGroupOutputs + lane;
       quantised ? quantised_lane(task, w, group, lane, y) : float_lane(task, w, group, lane, y);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "model/slim.h"
 
 namespace coppice::core {
 namespace {
@@ -143,6 +144,7 @@ Result<ModelConfig> read_llama(const gguf::File& file, const Architecture& row) 
   config.norm_eps = static_cast<float>(eps);
   config.norm = Norm::rms;
   config.activation = Activation::silu_gated;
+  COPPICE_TRY(config.slim, read_slim(file, config));
   return config;
 }
 

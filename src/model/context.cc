@@ -15,6 +15,7 @@
 namespace coppice::core {
 namespace {
 
+constexpr int blocks_of(int positions) { return (positions + kBlockPositions - 1) / kBlockPositions; }
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
 // Lays buffers out one behind the other, each on a 64-byte line: first counts, then hands out.
@@ -48,6 +49,11 @@ Status check_options(const ContextOptions& options, int layers) {
           fmt::format("feature layer {} is not there; this model has 0 (where the first block begins) to {} "
                       "(behind the last)",
                       layer, layers));
+  const AttentionWindow& window = options.window;
+  if (window.recent != 0 && window.recent < AttentionWindow::kLeastRecent)
+    return fail(fmt::format("the attention window is {} positions, but must be at least {}, or 0 for none",
+                            window.recent, AttentionWindow::kLeastRecent));
+  if (window.sink < 0) return fail("the first positions a window keeps are fewer than none");
   return {};
 }
 
@@ -57,7 +63,6 @@ Context::Workspace::Workspace(const Model& model_, const ContextOptions& options
                               ThreadPool& pool_)
     : model(model_),
       config(model_.config()),
-      weights(model_.weights()),
       options(options_),
       kernels(core::kernels()),
       cache(cache_),
@@ -71,9 +76,22 @@ Context::Workspace::Workspace(const Model& model_, const ContextOptions& options
   qkv_stride = round_up(v_offset + kv_width, kGroupOutputs);
   ff_stride = round_up(config.feed_forward, kGroupOutputs);
   out_stride = round_up(config.hidden, kGroupOutputs);
-  head_stride = static_cast<std::size_t>(weights.head().packed.groups()) * kGroupOutputs;
+  head_stride = static_cast<std::size_t>(model.weights().head().packed.groups()) * kGroupOutputs;
+  use(model.variants()[model.whole()]);
   query_scale = static_cast<float>(1.4426950408889634 / std::sqrt(static_cast<double>(config.head_dim)));
   attention_floats = round_up(attention_workspace(cache.layout()), 16);
+  // Where a window does not begin with a block, it sees that one and the last one in part.
+  const AttentionWindow& window = options.window;
+  if (window.recent > 0)
+    window_blocks = blocks_of(std::min(window.sink, options.kv.positions)) +
+                    blocks_of(std::min(window.recent, options.kv.positions)) + 2;
+}
+
+void Context::Workspace::use(const Variant& variant) {
+  weights = &variant.weights;
+  hidden = variant.hidden;
+  feed_forward = variant.feed_forward;
+  blocks = variant.blocks;
 }
 
 Status Context::Workspace::allocate() {
@@ -87,7 +105,7 @@ Status Context::Workspace::allocate() {
     arena.take(inputs.scaled_sums, count / kBlockInputs);
     arena.take(inputs.sums, count / kBlockInputs);
   };
-  const std::size_t full = weights.head_tokens.empty() ? 0 : logits * static_cast<std::size_t>(config.vocab);
+  const std::size_t full = weights->head_tokens.empty() ? 0 : logits * static_cast<std::size_t>(config.vocab);
   const auto lay_out = [&](Arena arena) {
     arena.take(x, n * config.hidden);
     take_inputs(arena, normed, std::max(config.hidden, q_width));
@@ -103,6 +121,7 @@ Status Context::Workspace::allocate() {
     arena.take(cos_sin, n * config.rope_dims);
     arena.take(attention, attention_floats * pool.size());
     arena.take(row_slots, n * cache.slots());
+    arena.take(window_tables, n * window_blocks);
     return arena.used();
   };
   const std::size_t bytes = lay_out(Arena(nullptr));
@@ -116,6 +135,8 @@ Status Context::Workspace::allocate() {
 
   const auto sequences = static_cast<std::size_t>(options.kv.sequences);
   committed.resize(n);
+  unseen.resize(n);
+  tables.resize(n);
   attention_rows.resize(n);
   wanted_rows.resize(n);
   logit_index.resize(n);
@@ -123,7 +144,7 @@ Status Context::Workspace::allocate() {
   every_row.resize(n);
   std::iota(every_row.begin(), every_row.end(), 0);
   new_rows.resize(sequences);
-  visible.resize(sequences);
+  views.resize(sequences);
   seen.resize(sequences * static_cast<std::size_t>(cache.slots()));
   frequencies.resize(config.rope_dims / 2);
   if (config.positions == Positions::rope)
@@ -156,7 +177,29 @@ void Context::Workspace::resolve_row(int index) {
       counted = pass_number;
     }
   }
-  visible[row.sequence] = std::max(visible[row.sequence], committed[index]);
+}
+
+// What a row sees, once all rows of the pass have their places: every position below it, or a window of them.
+// That depends on its position only (law 2).
+void Context::Workspace::narrow_view(int index) {
+  const Row& row = rows[index];
+  tables[index] = cache.table(row.sequence);
+  unseen[index] = 0;
+  const AttentionWindow& window = options.window;
+  const int sinks = blocks_of(window.sink);
+  const int first = std::min(row.position + 1 - window.recent, committed[index]) / kBlockPositions;
+  if (window.recent == 0 || first <= sinks) return;
+  unseen[index] = (first - sinks) * kBlockPositions;
+  if (index > 0 && rows[index - 1].sequence == row.sequence && unseen[index - 1] == unseen[index]) {
+    tables[index] = tables[index - 1];
+    return;
+  }
+  std::int32_t* table = window_tables + static_cast<std::size_t>(index) * window_blocks;
+  const int end = blocks_of(cache.length(row.sequence) + new_rows[row.sequence]);
+  const int recent = std::min(window_blocks - sinks, end - first);
+  std::copy_n(tables[index], sinks, table);
+  std::copy_n(tables[index] + first, recent, table + sinks);
+  tables[index] = table;
 }
 
 void Context::Workspace::resolve(std::span<const Row> pass) {
@@ -167,9 +210,9 @@ void Context::Workspace::resolve(std::span<const Row> pass) {
   logit_count = wanted_count = feature_count = 0;
   bad_stage.store(INT_MAX);
   std::fill(new_rows.begin(), new_rows.end(), 0);
-  std::fill(visible.begin(), visible.end(), 0);
   unsigned of_last_block = kLogits | kHidden;  // what no row has before the last block is done
   if (std::ranges::count(options.feature_layers, config.layers) > 0) of_last_block |= kFeatures;
+  std::fill(views.begin(), views.end(), Seen{});
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const Row& row = rows[i];
     COPPICE_CHECK(row.sequence >= 0 && row.sequence < options.kv.sequences);
@@ -185,10 +228,15 @@ void Context::Workspace::resolve(std::span<const Row> pass) {
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const int length = cache.length(rows[i].sequence) + new_rows[rows[i].sequence];
     COPPICE_CHECK(committed[i] >= 0 && committed[i] <= length);
+    narrow_view(i);
+    Seen& view = views[rows[i].sequence];
+    view.end = std::max(view.end, committed[i]);
+    view.left_out = std::min(view.left_out, unseen[i]);
   }
-  for (int positions : visible) kv_bytes += static_cast<std::uint64_t>(positions);
-  kv_bytes *= cache.layout().block_bytes() / kBlockPositions * static_cast<std::size_t>(config.layers);
-  weight_bytes = weights.embedding.packed.group_bytes() / kGroupOutputs * rows.size();
+  for (const Seen& view : views)
+    if (view.end > 0) kv_bytes += static_cast<std::uint64_t>(view.end - view.left_out);
+  kv_bytes *= cache.layout().block_bytes() / kBlockPositions * static_cast<std::size_t>(blocks);
+  weight_bytes = weights->embedding.packed.group_bytes() / kGroupOutputs * rows.size();
 }
 
 Context::Context(std::shared_ptr<const Model> model, const ContextOptions& options, ThreadPool& pool,
@@ -215,6 +263,11 @@ Result<std::unique_ptr<Context>> Context::make(std::shared_ptr<const Model> mode
   std::unique_ptr<Context> context(new Context(std::move(model), options, pool, std::move(cache)));
   COPPICE_TRY_STATUS(context->work_->allocate());
   return context;
+}
+
+void Context::set_variant(int variant) {
+  COPPICE_CHECK(variant >= 0 && static_cast<std::size_t>(variant) < model_->variants().size());
+  work_->use(model_->variants()[variant]);
 }
 
 Status Context::forward(std::span<const Row> rows) {
@@ -249,29 +302,28 @@ std::span<const float> Context::logits(int row) const {
                 work_->logit_index[row] >= 0);
   const auto index = static_cast<std::size_t>(work_->logit_index[row]);
   const auto vocab = static_cast<std::size_t>(model_->config().vocab);
-  if (work_->weights.head_tokens.empty()) return {work_->head_out + index * work_->head_stride, vocab};
+  if (work_->weights->head_tokens.empty()) return {work_->head_out + index * work_->head_stride, vocab};
   return {work_->full_logits + index * vocab, vocab};
 }
 
 std::span<const float> Context::maxima(int row) const {
   COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size() &&
                 work_->logit_index[row] >= 0);
-  if (!work_->weights.head_tokens.empty()) return {};
+  if (!work_->weights->head_tokens.empty()) return {};
   const std::size_t groups = work_->head_stride / kGroupOutputs;
   return {work_->maxima + static_cast<std::size_t>(work_->logit_index[row]) * groups, groups};
 }
 
 std::span<const float> Context::hidden(int row) const {
   COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size());
-  const auto hidden = static_cast<std::size_t>(model_->config().hidden);
+  const auto hidden = static_cast<std::size_t>(work_->hidden);
   return {work_->x + static_cast<std::size_t>(row) * hidden, hidden};
 }
 
 std::span<const float> Context::features(int row) const {
   COPPICE_CHECK(row >= 0 && static_cast<std::size_t>(row) < work_->rows.size() &&
                 work_->feature_index[row] >= 0);
-  const std::size_t count =
-      options_.feature_layers.size() * static_cast<std::size_t>(model_->config().hidden);
+  const std::size_t count = options_.feature_layers.size() * static_cast<std::size_t>(work_->hidden);
   return {work_->features + static_cast<std::size_t>(work_->feature_index[row]) * count, count};
 }
 

@@ -7,7 +7,8 @@
 // that made columns of gate and up also multiplies and quantises them. No split changes a bit: each value is
 // computed by one thread in one fixed order (numerics 7-11). Towards the end of its share a thread fetches
 // the weights it reads next, so that memory is not idle between stages. In the last layer only rows whose
-// output somebody wants go on once K and V are stored. What happens at the head is in head.cc.
+// output somebody wants go on once K and V are stored. A variant with an early exit (slim.h) stores K and V
+// in the layers above it and does nothing else there. What happens at the head is in head.cc.
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -49,11 +50,11 @@ void Context::Workspace::run(int thread) {
 void Context::Workspace::embed(const Lane& lane) {
   const Span1 mine = lane.share_of(static_cast<int>(rows.size()));
   for (int i = mine.begin; i < mine.end; ++i) {
-    float* row = x + static_cast<std::size_t>(i) * config.hidden;
-    unpack_row(weights.embedding.packed, rows[i].token, row);
+    float* row = x + static_cast<std::size_t>(i) * hidden;
+    unpack_row(weights->embedding.packed, rows[i].token, row);
     if (config.positions == Positions::learned)
-      kernels.add(weights.positions.data() + static_cast<std::size_t>(rows[i].position) * config.hidden, row,
-                  config.hidden);
+      kernels.add(weights->positions.data() + static_cast<std::size_t>(rows[i].position) * hidden, row,
+                  hidden);
     else
       rope_row(rows[i].position, frequencies.data(), config.rope_dims,
                cos_sin + static_cast<std::size_t>(i) * config.rope_dims);
@@ -62,8 +63,10 @@ void Context::Workspace::embed(const Lane& lane) {
 }
 
 void Context::Workspace::layer(Lane& lane) {
-  const LayerWeights& layer = weights.layers[lane.stage];
-  const WeightMatrix* added = lane.stage == 0 ? nullptr : &weights.layers[lane.stage - 1].down;
+  const LayerWeights& layer = weights->layers[lane.stage];
+  const bool whole = lane.stage < blocks;  // else only K and V are wanted of it
+  const WeightMatrix* added =
+      lane.stage == 0 || lane.stage > blocks ? nullptr : &weights->layers[lane.stage - 1].down;
   norm_rows(added, layer.attention_norm, any_quantised(layer.query_key_value), lane);
   capture_features(lane);
   show_residual(lane);
@@ -72,7 +75,7 @@ void Context::Workspace::layer(Lane& lane) {
   if (lane.stage == config.layers - 1)
     lane.live = {wanted_rows.data(), static_cast<std::size_t>(wanted_count)};
   store_rows(layer, lane);
-  if (lane.live.empty()) return;
+  if (lane.live.empty() || !whole) return;
   attend(layer.attention_output.packed.quantised(), lane);
   multiply(PassStage::output, lane);
   finish(PassStage::output, lane);
@@ -114,25 +117,25 @@ void Context::Workspace::finish(PassStage stage, const Lane& lane) {
 
 void Context::Workspace::add_residual(const WeightMatrix& matrix, int row, std::size_t live_row) {
   float* add = out + live_row * out_stride;
-  if (matrix.bias.size > 0) kernels.add(matrix.bias.data(), add, config.hidden);
-  kernels.add(add, x + static_cast<std::size_t>(row) * config.hidden, config.hidden);
+  if (matrix.bias.size > 0) kernels.add(matrix.bias.data(), add, hidden);
+  kernels.add(add, x + static_cast<std::size_t>(row) * hidden, hidden);
 }
 
 void Context::Workspace::norm(const NormWeights& norm, const float* from, float* to) const {
   if (config.norm == Norm::rms)
-    kernels.rms_norm(from, norm.weight.data(), config.norm_eps, config.hidden, to);
+    kernels.rms_norm(from, norm.weight.data(), config.norm_eps, hidden, to);
   else
-    kernels.layer_norm(from, norm.weight.data(), norm.bias.data(), config.norm_eps, config.hidden, to);
+    kernels.layer_norm(from, norm.weight.data(), norm.bias.data(), config.norm_eps, hidden, to);
 }
 
 void Context::Workspace::norm_rows(const WeightMatrix* added, const NormWeights& norm_weights, bool quantise,
                                    const Lane& lane) {
   const Span1 mine = lane.share_of(static_cast<int>(lane.live.size()));
   for (int j = mine.begin; j < mine.end; ++j) {
-    const std::size_t at = static_cast<std::size_t>(j) * config.hidden;
+    const std::size_t at = static_cast<std::size_t>(j) * hidden;
     if (added != nullptr) add_residual(*added, lane.live[j], j);
-    norm(norm_weights, x + static_cast<std::size_t>(lane.live[j]) * config.hidden, normed.x + at);
-    quantise_stretch(normed, at, config.hidden, quantise, lane.stage);
+    norm(norm_weights, x + static_cast<std::size_t>(lane.live[j]) * hidden, normed.x + at);
+    quantise_stretch(normed, at, hidden, quantise, lane.stage);
   }
   finish(PassStage::norm, lane);
 }
@@ -146,14 +149,14 @@ void Context::Workspace::show_residual(const Lane& lane) {
 // Between two barriers: nobody changes the residual stream until the next norm.
 void Context::Workspace::capture_features(const Lane& lane) {
   if (feature_count == 0) return;
-  const auto hidden = static_cast<std::size_t>(config.hidden);
+  const auto width = static_cast<std::size_t>(hidden);
   const Span1 mine = lane.share_of(static_cast<int>(rows.size()));
   for (std::size_t f = 0; f < options.feature_layers.size(); ++f) {
     if (options.feature_layers[f] != lane.stage) continue;
     for (int i = mine.begin; i < mine.end; ++i) {
       if (feature_index[i] < 0) continue;
       const std::size_t to = static_cast<std::size_t>(feature_index[i]) * options.feature_layers.size() + f;
-      std::copy_n(x + static_cast<std::size_t>(i) * hidden, hidden, features + to * hidden);
+      std::copy_n(x + static_cast<std::size_t>(i) * width, width, features + to * width);
     }
   }
 }
@@ -163,13 +166,13 @@ void Context::Workspace::finish_rows(const Lane& lane) {
   const Span1 mine = lane.share_of(static_cast<int>(lane.live.size()));
   for (int j = mine.begin; j < mine.end; ++j) {
     const int row = lane.live[j];
-    const float* residual = x + static_cast<std::size_t>(row) * config.hidden;
-    add_residual(weights.layers.back().down, row, j);
-    if (!all_finite(residual, config.hidden)) not_finite(lane.stage - 1);
+    const float* residual = x + static_cast<std::size_t>(row) * hidden;
+    if (blocks == config.layers) add_residual(weights->layers.back().down, row, j);
+    if (!all_finite(residual, hidden)) not_finite(lane.stage - 1);
     if (logit_index[row] < 0) continue;
-    const std::size_t at = static_cast<std::size_t>(logit_index[row]) * config.hidden;
-    norm(weights.output_norm, residual, normed.x + at);
-    quantise_stretch(normed, at, config.hidden, weights.head().packed.quantised(), lane.stage);
+    const std::size_t at = static_cast<std::size_t>(logit_index[row]) * hidden;
+    norm(weights->output_norm, residual, normed.x + at);
+    quantise_stretch(normed, at, hidden, weights->head().packed.quantised(), lane.stage);
   }
   finish(PassStage::other, lane);
 }
@@ -177,6 +180,7 @@ void Context::Workspace::finish_rows(const Lane& lane) {
 // ---- attention
 
 void Context::Workspace::store_rows(const LayerWeights& layer, const Lane& lane) {
+  const bool whole = lane.stage < blocks;
   const Span1 mine = lane.share_of(static_cast<int>(rows.size()));
   for (int i = mine.begin; i < mine.end; ++i) {
     const Row& row = rows[i];
@@ -187,11 +191,12 @@ void Context::Workspace::store_rows(const LayerWeights& layer, const Lane& lane)
       kernels.add(layer.query_key_value[0].bias.data(), q, q_width + 2 * kv_width);
     if (config.positions == Positions::rope) {
       const float* angles = cos_sin + static_cast<std::size_t>(i) * config.rope_dims;
-      for (int h = 0; h < config.heads; ++h) kernels.rope(q + h * config.head_dim, angles, config.rope_dims);
+      for (int h = 0; whole && h < config.heads; ++h)
+        kernels.rope(q + h * config.head_dim, angles, config.rope_dims);
       for (int h = 0; h < config.kv_heads; ++h)
         kernels.rope(k + h * config.head_dim, angles, config.rope_dims);
     }
-    kernels.scale(query_scale, q, q_width);
+    if (whole) kernels.scale(query_scale, q, q_width);
     const bool commits = row.slot == kCommitted;
     const int place = commits ? row.position : row.slot;
     std::byte* block = commits ? cache.committed_block(row.sequence, lane.stage, place)
@@ -208,9 +213,9 @@ void Context::Workspace::attention_row(int live_row, const Lane& lane) {
   AttentionRow& row = attention_rows[live_row];
   row.q = qkv + static_cast<std::size_t>(i) * qkv_stride;
   row.out = normed.x + static_cast<std::size_t>(live_row) * q_width;
-  row.position = rows[i].position;
-  row.committed = committed[i];
-  row.table = cache.table(rows[i].sequence);
+  row.position = rows[i].position - unseen[i];  // how many it sees
+  row.committed = committed[i] - unseen[i];
+  row.table = tables[i];
   row.blocks = cache.layer_blocks(lane.stage);
   row.block_stride = cache.block_stride();
   row.slots = row_slots + static_cast<std::size_t>(i) * cache.slots();
@@ -270,11 +275,11 @@ void Context::Workspace::quantise_rows(bool quantise, const Lane& lane) {
 void Context::Workspace::activate(const LayerWeights& layer, const Lane& lane) {
   const Span1 mine = lane.share_of(layer.gate_up[0].packed.groups());
   const int column = mine.begin * kGroupOutputs;
-  const int count = std::min(mine.end * kGroupOutputs, config.feed_forward) - column;
+  const int count = std::min(mine.end * kGroupOutputs, feed_forward) - column;
   if (count <= 0) return;
   for (std::size_t j = 0; j < lane.live.size(); ++j) {
     float* u = up + j * ff_stride + column;
-    const std::size_t at = j * static_cast<std::size_t>(config.feed_forward) + column;
+    const std::size_t at = j * static_cast<std::size_t>(feed_forward) + column;
     if (const WeightVector& bias = layer.gate_up.back().bias; bias.size > 0)
       kernels.add(bias.data() + column, u, count);
     if (config.activation == Activation::silu_gated) {
@@ -295,13 +300,13 @@ Context::Workspace::Products Context::Workspace::products_of(PassStage stage, in
   Products products;
   products.inputs = stage == PassStage::down ? &activated : &normed;
   if (stage == PassStage::head) {
-    products.add(weights.head(), head_out, head_stride);
+    products.add(weights->head(), head_out, head_stride);
     return products;
   }
-  const LayerWeights& layer = weights.layers[number];
+  const LayerWeights& layer = weights->layers[number];
   if (stage == PassStage::query_key_value) {
     const auto& matrices = layer.query_key_value;
-    products.add(matrices[0], qkv, qkv_stride);
+    if (number < blocks) products.add(matrices[0], qkv, qkv_stride);
     if (!config.fused_qkv) {
       products.add(matrices[1], qkv + k_offset, qkv_stride);
       products.add(matrices[2], qkv + v_offset, qkv_stride);
@@ -333,26 +338,27 @@ Span1 Context::Workspace::share_of(const Products& products, int item, const Lan
   return {std::clamp(mine.begin - first, 0, groups(item)), std::clamp(mine.end - first, 0, groups(item))};
 }
 
-// This thread's share of the first product, from `item` on, that it has a share of; empty if there is none.
-std::span<const std::byte> Context::Workspace::first_weights(const Products& products, int item,
-                                                             const Lane& lane) const {
+// This thread's share of the first product, from `item` on, that it has a share of; no runs if there is none.
+WeightStretch Context::Workspace::first_weights(const Products& products, int item, const Lane& lane) const {
   for (; item < products.count; ++item) {
     const Span1 mine = share_of(products, item, lane);
     if (mine.begin < mine.end)
-      return products.items[item].weights->packed.groups_between(mine.begin, mine.end);
+      return products.items[item].weights->packed.stretch(mine.begin, mine.end, kFetchAhead);
   }
   return {};
 }
 
 // The weights this thread reads first after those of `stage`.
-std::span<const std::byte> Context::Workspace::next_weights(PassStage stage, const Lane& lane) {
+WeightStretch Context::Workspace::next_weights(PassStage stage, const Lane& lane) {
   const bool last = lane.stage >= config.layers - 1;
   Products next;
-  if (stage == PassStage::query_key_value) next = products_of(PassStage::output, lane.stage);
+  if (stage == PassStage::query_key_value && lane.stage < blocks)
+    next = products_of(PassStage::output, lane.stage);
   if (stage == PassStage::output) next = products_of(PassStage::gate_up, lane.stage);
   if (stage == PassStage::gate_up) next = products_of(PassStage::down, lane.stage);
-  if (stage == PassStage::down && last) next = products_of(PassStage::head, lane.stage);
-  if (stage == PassStage::down && !last) next = products_of(PassStage::query_key_value, lane.stage + 1);
+  const bool ends = stage == PassStage::down || lane.stage >= blocks;
+  if (ends && last) next = products_of(PassStage::head, lane.stage);
+  if (ends && !last) next = products_of(PassStage::query_key_value, lane.stage + 1);
   if (stage == PassStage::head) next = products_of(PassStage::query_key_value, 0);  // of the next pass
   return first_weights(next, 0, lane);
 }
@@ -376,11 +382,9 @@ void Context::Workspace::multiply(PassStage stage, const Lane& lane) {
     if (lane.thread == 0) weight_bytes += products.items[i].weights->packed.bytes();
     const Span1 mine = share_of(products, i, lane);
     if (mine.begin >= mine.end) continue;
-    std::span<const std::byte> next = first_weights(products, i + 1, lane);
-    if (next.empty()) next = next_weights(stage, lane);
     MatmulTask work = task(products, i, static_cast<int>(lane.live.size()));
-    work.next = next.data();
-    work.next_bytes = std::min(next.size(), kFetchAhead);
+    work.next = first_weights(products, i + 1, lane);
+    if (work.next.runs == 0) work.next = next_weights(stage, lane);
     kernels.matmul(work, mine.begin, mine.end);
   }
 }

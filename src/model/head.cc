@@ -17,7 +17,7 @@ constexpr int kLeastGroups = 4;
 
 void Context::Workspace::multiply_head(const Lane& lane) {
   const Products products = products_of(PassStage::head, lane.stage);
-  const PackedMatrix& matrix = weights.head().packed;
+  const PackedMatrix& matrix = weights->head().packed;
   if (lane.thread == 0) weight_bytes += matrix.bytes();
   const Span1 mine = share_of(products, 0, lane);
   const std::size_t group_bytes = lane.live.size() * kGroupOutputs * sizeof(float);
@@ -25,10 +25,8 @@ void Context::Workspace::multiply_head(const Lane& lane) {
   MatmulTask work = task(products, 0, static_cast<int>(lane.live.size()));
   for (int begin = mine.begin; begin < mine.end; begin += stretch) {
     const int end = std::min(begin + stretch, mine.end);
-    std::span<const std::byte> next = matrix.groups_between(end, mine.end);
-    if (end == mine.end) next = next_weights(PassStage::head, lane);
-    work.next = next.data();
-    work.next_bytes = std::min(next.size(), kFetchAhead);
+    work.next =
+        end == mine.end ? next_weights(PassStage::head, lane) : matrix.stretch(end, mine.end, kFetchAhead);
     kernels.matmul(work, begin, end);
     look_at_logits(begin, end, lane);
   }
@@ -38,13 +36,13 @@ void Context::Workspace::multiply_head(const Lane& lane) {
 // ids.
 void Context::Workspace::look_at_logits(int begin, int end, const Lane& lane) {
   const int first = begin * kGroupOutputs;
-  const int count = std::min(end * kGroupOutputs, weights.head().packed.outputs) - first;
+  const int count = std::min(end * kGroupOutputs, weights->head().packed.outputs) - first;
   for (std::size_t j = 0; j < lane.live.size(); ++j) {
     const float* from = head_out + j * head_stride + first;
     float* largest = maxima + j * (head_stride / kGroupOutputs) + begin;
     if (!kernels.group_maxima(from, count, largest)) not_finite(lane.stage);
-    if (weights.head_tokens.empty()) continue;
-    const Token* ids = weights.head_tokens.data() + first;
+    if (weights->head_tokens.empty()) continue;
+    const Token* ids = weights->head_tokens.data() + first;
     float* to = full_logits + j * static_cast<std::size_t>(config.vocab);
     for (int i = 0; i < count; ++i) to[ids[i]] = from[i];
   }

@@ -23,6 +23,7 @@ namespace coppice::core {
 
 struct PackedCache;   // packed_cache.h
 struct ModelWeights;  // weights.h: packed matrices and vectors by role
+struct Variant;       // slim.h: one way to run a model
 
 class Model {
  public:
@@ -33,11 +34,20 @@ class Model {
                                                    const std::function<void(double)>& progress = {},
                                                    PackedCache* cache = nullptr);
   ~Model();
+  // A model of some blocks of another one, numbered in rising order, whose weights it shares and keeps alive.
+  // Of a slimmable model it has the whole width.
+  static std::shared_ptr<const Model> of_blocks(std::shared_ptr<const Model> whole,
+                                                std::span<const int> blocks);
 
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return *weights_; }
   const std::string& path() const { return path_; }
   std::size_t weight_bytes() const;  // packed bytes that a pass with logits for one row streams
+
+  // The ways to run it: the widths of a slimmable model, the narrowest first, then its early exit. They share
+  // the weights. Most models have one.
+  std::span<const Variant> variants() const;
+  int whole() const;  // the variant that is all of the model
 
   // Full token ids of the rows of a trimmed head; empty: the head is the whole vocabulary.
   std::span<const Token> head_tokens() const;
@@ -46,13 +56,24 @@ class Model {
   Model();
   ModelConfig config_;
   std::unique_ptr<ModelWeights> weights_;
+  std::vector<Variant> variants_;
   std::string path_;
+  std::shared_ptr<const Model> whole_;  // whose weights these are, if not its own
+};
+
+// A row at position p sees the first `sink` positions and those from p + 1 - recent on, both in whole blocks
+// of 16: at least so many (the sinks of arXiv:2309.17453). Keys keep the positions they were made for.
+struct AttentionWindow {
+  int sink = 16;
+  int recent = 0;  // 0: every row sees all positions; else at least kLeastRecent, so that a tree fits
+  static constexpr int kLeastRecent = 64;
 };
 
 inline constexpr int kMaxFeatureLayers = 16;
 
 struct ContextOptions {
   KvOptions kv;
+  AttentionWindow window;
   int max_rows = 64;    // of one pass
   int max_logits = 64;  // rows of one pass that may want logits
   // Where rows that want kFeatures leave the residual stream, at most kMaxFeatureLayers: layer l is where
@@ -98,13 +119,17 @@ class Context {
   // Fails only when a value is not finite: the error names the layer; nothing is committed then. Does not
   // allocate otherwise. Room for committed rows must have been reserved; slots must be below kv.slots.
   Status forward(std::span<const Row> rows);
+  // Later passes run this variant of the model; at first the whole. What another variant wrote into the cache
+  // stays: its layout is the same.
+  void set_variant(int variant);
 
   // Of the last pass, by row index; the row must have wanted it.
   // logits: [vocab] in full token ids (a trimmed head leaves the others at -infinity).
   std::span<const float> logits(int row) const;
   // [ceil(vocab / 32)]: the largest of each 32 logits; empty where the head is trimmed.
   std::span<const float> maxima(int row) const;
-  std::span<const float> hidden(int row) const;  // [hidden], after the last block, before the output norm
+  std::span<const float> hidden(
+      int row) const;  // [hidden of the variant], after the last block, before the output norm
   // [feature_layers, hidden], in the order of options().feature_layers. Like the rest it has the same bits
   // whatever else is in the pass.
   std::span<const float> features(int row) const;

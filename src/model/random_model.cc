@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "gguf/writer.h"
 #include "model/architectures.h"
+#include "model/slim.h"
 #include "quant/formats.h"
 
 namespace coppice::core {
@@ -117,6 +118,7 @@ class Maker {
   Status check_format(std::string_view field, const std::string& name,
                       std::initializer_list<int> inputs) const;
   void add_shape();
+  void add_slim();
   void add_layer(int number);
   // inputs x outputs, values of `spread` divided by sqrt(inputs): outputs then have about that spread.
   void matrix(const std::string& name, const std::string& format, std::vector<std::int64_t> shape,
@@ -125,7 +127,7 @@ class Maker {
                  const Append& append);
   void block_matrix(const std::string& name, int inputs, int outputs, float spread);
   void vector(const std::string& name, int size, float mean, float spread);
-  void norm(const std::string& name, float mean);
+  void norm(const std::string& name, float mean);  // and those of narrower widths
 
   RandomModelOptions options_;
   const Architecture& row_;
@@ -188,6 +190,11 @@ Status Maker::check_format(std::string_view field, const std::string& name,
 Status Maker::check() const {
   COPPICE_TRY_STATUS(check_sizes());
   const RandomModelOptions& o = options_;
+  if (!o.slim.hidden.empty()) {
+    if (!llama()) return fail("slim = not empty: only the architecture llama has widths");
+    if (Status right = check_slim(o.slim, o.hidden, o.feed_forward, o.layers); !right)
+      return fail("slim: " + right.error().message);
+  }
   if (o.formats.empty()) return fail("formats = nothing: name at least one");
   for (const std::string& format : o.formats)
     COPPICE_TRY_STATUS(check_format("formats", format, {o.hidden, o.heads * o.head_dim, o.feed_forward}));
@@ -256,6 +263,8 @@ void Maker::vector(const std::string& name, int size, float mean, float spread) 
 void Maker::norm(const std::string& name, float mean) {
   vector(name + ".weight", options_.hidden, mean, 0.1f * mean);
   if (!llama()) vector(name + ".bias", options_.hidden, 0.0f, 0.05f * mean);
+  for (const int hidden : options_.slim.hidden)
+    if (hidden != options_.hidden) vector(narrow_norm(name, hidden) + ".weight", hidden, mean, 0.1f * mean);
 }
 
 void Maker::add_shape() {
@@ -283,6 +292,19 @@ void Maker::add_shape() {
   }
 }
 
+void Maker::add_slim() {
+  const SlimWidths& slim = options_.slim;
+  if (slim.hidden.empty()) return;
+  const auto unsigned_of = [](const std::vector<int>& values) {
+    return std::vector<std::uint32_t>(values.begin(), values.end());
+  };
+  writer_.add_u32s("coppice.slim.hidden", unsigned_of(slim.hidden));
+  writer_.add_u32s("coppice.slim.feed_forward", unsigned_of(slim.feed_forward));
+  writer_.add_f32s("coppice.slim.factors", slim.factors);
+  writer_.add_u32("coppice.slim.exit_layer", static_cast<std::uint32_t>(slim.exit_layer));
+  writer_.add_u32("coppice.slim.exit_width", static_cast<std::uint32_t>(slim.exit_width));
+}
+
 void Maker::add_layer(int number) {
   const RandomModelOptions& o = options_;
   const TensorNames& names = row_.tensors;
@@ -307,6 +329,7 @@ const gguf::Writer& Maker::make() {
   const RandomModelOptions& o = options_;
   const TensorNames& names = row_.tensors;
   add_shape();
+  add_slim();
   add_vocabulary(writer_, o);
   matrix(std::string(names.token_embedding) + ".weight", o.embedding_format, {o.hidden, o.vocab},
          kEmbeddingSpread);
@@ -315,7 +338,9 @@ const gguf::Writer& Maker::make() {
            kEmbeddingSpread);
   for (int i = 0; i < o.layers; ++i) add_layer(i);
   // A normed row has length sqrt(hidden), so logits spread by this weight * kEmbeddingSpread * sqrt(hidden).
-  norm(names.output_norm, over_root(kLogitSpread / kEmbeddingSpread, o.hidden));
+  const float last = over_root(kLogitSpread / kEmbeddingSpread, o.hidden);
+  norm(names.output_norm, last);
+  if (o.slim.exit_layer > 0) vector("exit_norm.weight", o.slim.hidden[o.slim.exit_width], last, 0.1f * last);
   if (!o.tied_head)
     matrix(std::string(names.head) + ".weight", o.embedding_format, {o.hidden, o.vocab}, kEmbeddingSpread);
   return writer_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "model/config.h"
 
 namespace coppice::core {
 
@@ -29,6 +30,7 @@ struct RandomModelOptions {
   std::vector<std::string> formats = {"Q8_0"};  // of the blocks' matrices, in turn
   std::string embedding_format = "Q8_0";
   bool tied_head = true;
+  SlimWidths slim;  // llama only; not empty: a slimmable model (slim.h), of which hidden is the widest
   std::string pre = "gpt-2";  // tokenizer.ggml.pre; or "smollm"
 };
 

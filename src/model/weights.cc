@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "model/packed_cache.h"
+#include "model/slim.h"
 #include "quant/formats.h"
 
 namespace coppice::core {
@@ -32,7 +33,8 @@ class Loader {
   Result<const gguf::Tensor*> find(const std::string& name, std::int64_t inputs, std::int64_t outputs);
   Status matrix(const std::string& name, int inputs, int outputs, bool bias, WeightMatrix& out);
   Status values(const std::string& name, std::int64_t inputs, std::int64_t outputs, WeightVector& out);
-  Status norm(const std::string& name, NormWeights& out);
+  Status norm(const std::string& name, NormWeights& out, int size);
+  Status plan_slim(ModelWeights& weights);
   Status plan_layer(int number, LayerWeights& layer);
   Status plan_head(ModelWeights& weights);
   Status refuse_unknown_tensors() const;
@@ -98,10 +100,34 @@ Status Loader::values(const std::string& name, std::int64_t inputs, std::int64_t
   return {};
 }
 
-Status Loader::norm(const std::string& name, NormWeights& out) {
-  COPPICE_TRY_STATUS(values(name + ".weight", config_.hidden, kVector, out.weight));
-  if (config_.norm == Norm::layer) return values(name + ".bias", config_.hidden, kVector, out.bias);
+Status Loader::norm(const std::string& name, NormWeights& out, int size) {
+  COPPICE_TRY_STATUS(values(name + ".weight", size, kVector, out.weight));
+  if (config_.norm == Norm::layer) return values(name + ".bias", size, kVector, out.bias);
   return {};
+}
+
+// What the narrower widths of a slimmable model have of their own.
+Status Loader::plan_slim(ModelWeights& weights) {
+  const SlimWidths& slim = config_.slim;
+  if (slim.hidden.empty()) return {};
+  const TensorNames& names = row_.tensors;
+  weights.narrow.resize(slim.hidden.size() - 1);
+  for (std::size_t w = 0; w < weights.narrow.size(); ++w) {
+    NarrowNorms& norms = weights.narrow[w];
+    const int hidden = slim.hidden[w];
+    norms.attention.resize(config_.layers);
+    norms.feed_forward.resize(config_.layers);
+    const auto name = [&](int layer, const char* role) {
+      return narrow_norm(fmt::format("blk.{}.{}", layer, role), hidden);
+    };
+    for (int i = 0; i < config_.layers; ++i) {
+      COPPICE_TRY_STATUS(norm(name(i, names.attention_norm), norms.attention[i], hidden));
+      COPPICE_TRY_STATUS(norm(name(i, names.feed_forward_norm), norms.feed_forward[i], hidden));
+    }
+    COPPICE_TRY_STATUS(norm(narrow_norm(names.output_norm, hidden), norms.output, hidden));
+  }
+  if (slim.exit_layer == 0) return {};
+  return norm("exit_norm", weights.exit_norm, slim.hidden[slim.exit_width]);
 }
 
 Status Loader::plan_layer(int number, LayerWeights& layer) {
@@ -110,7 +136,7 @@ Status Loader::plan_layer(int number, LayerWeights& layer) {
   const int hidden = config_.hidden, ff = config_.feed_forward;
   const int q = config_.heads * config_.head_dim, kv = config_.kv_heads * config_.head_dim;
   const bool bias = config_.biases;
-  COPPICE_TRY_STATUS(norm(name(names.attention_norm), layer.attention_norm));
+  COPPICE_TRY_STATUS(norm(name(names.attention_norm), layer.attention_norm, hidden));
   auto& qkv = layer.query_key_value;
   qkv.resize(config_.fused_qkv ? 1 : 3);
   if (config_.fused_qkv) {
@@ -121,7 +147,7 @@ Status Loader::plan_layer(int number, LayerWeights& layer) {
     COPPICE_TRY_STATUS(matrix(name(names.value), hidden, kv, bias, qkv[2]));
   }
   COPPICE_TRY_STATUS(matrix(name(names.attention_output), q, hidden, bias, layer.attention_output));
-  COPPICE_TRY_STATUS(norm(name(names.feed_forward_norm), layer.feed_forward_norm));
+  COPPICE_TRY_STATUS(norm(name(names.feed_forward_norm), layer.feed_forward_norm, hidden));
   const bool gated = config_.activation == Activation::silu_gated;
   layer.gate_up.resize(gated ? 2 : 1);
   if (gated) COPPICE_TRY_STATUS(matrix(name(names.gate), hidden, ff, bias, layer.gate_up[0]));
@@ -178,7 +204,8 @@ Status Loader::plan(ModelWeights& weights) {
   COPPICE_TRY_STATUS(
       matrix(row_.tensors.token_embedding, config_.hidden, config_.vocab, false, weights.embedding));
   for (int i = 0; i < config_.layers; ++i) COPPICE_TRY_STATUS(plan_layer(i, weights.layers[i]));
-  COPPICE_TRY_STATUS(norm(row_.tensors.output_norm, weights.output_norm));
+  COPPICE_TRY_STATUS(norm(row_.tensors.output_norm, weights.output_norm, config_.hidden));
+  COPPICE_TRY_STATUS(plan_slim(weights));
   COPPICE_TRY_STATUS(plan_head(weights));
   if (config_.positions == Positions::learned) {
     const std::string name = std::string(row_.tensors.position_embedding) + ".weight";
@@ -197,16 +224,6 @@ Status Loader::admit() const {
 }
 
 }  // namespace
-
-std::size_t ModelWeights::streamed_bytes() const {
-  std::size_t bytes = head().packed.bytes();
-  for (const LayerWeights& layer : layers) {
-    for (const WeightMatrix& matrix : layer.query_key_value) bytes += matrix.packed.bytes();
-    for (const WeightMatrix& matrix : layer.gate_up) bytes += matrix.packed.bytes();
-    bytes += layer.attention_output.packed.bytes() + layer.down.packed.bytes();
-  }
-  return bytes;
-}
 
 Result<ModelWeights> ModelWeights::load(const gguf::File& file, const Architecture& row,
                                         const ModelConfig& config, ThreadPool& pool,

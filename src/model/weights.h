@@ -49,6 +49,12 @@ struct LayerWeights {
   WeightMatrix down;                  // feed_forward -> hidden
 };
 
+// The norms of a narrower width of a slimmable model (slim.h).
+struct NarrowNorms {
+  std::vector<NormWeights> attention, feed_forward;  // [layers]
+  NormWeights output;
+};
+
 struct ModelWeights {
   PackedWeights packed;    // what every matrix's packed bytes lie in
   WeightMatrix embedding;  // [vocab] rows of hidden
@@ -59,8 +65,10 @@ struct ModelWeights {
   std::vector<Token>
       head_tokens;  // full ids of a trimmed head's rows, ascending; empty: the whole vocabulary
 
+  std::vector<NarrowNorms> narrow;  // of every width but the widest
+  NormWeights exit_norm;            // before the head of an early exit
+
   const WeightMatrix& head() const { return own_head.name.empty() ? embedding : own_head; }
-  std::size_t streamed_bytes() const;  // of a pass with logits for one row
 
   // Every tensor's presence, shape, type and scales are checked; packed on all threads of the pool, or out of
   // `cache` where there is one.

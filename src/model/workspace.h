@@ -4,11 +4,13 @@
 
 #include <array>
 #include <atomic>
+#include <climits>
 #include <span>
 #include <vector>
 
 #include "kernels/kernels.h"
 #include "model/model.h"
+#include "model/slim.h"
 #include "model/weights.h"
 
 namespace coppice::core {
@@ -53,15 +55,24 @@ struct Context::Workspace {
     Span1 share_of(int total) const { return share(total, thread, threads); }
   };
 
+  // Committed positions of a sequence that some row of the pass sees: those before `end`, but so many.
+  struct Seen {
+    int end = 0;
+    int left_out = INT_MAX;
+  };
+
   // Bytes of the next stage's weights a thread fetches at the end of a stage.
   static constexpr std::size_t kFetchAhead = 24 * 1024;
 
   Workspace(const Model& model, const ContextOptions& options, KvCache& cache, ThreadPool& pool);
   Status allocate();
 
+  void use(const Variant& variant);  // of the passes to come
+
   // Before the pass, one thread: what each row sees and where it stores, and what it costs.
   void resolve(std::span<const Row> pass);
   void resolve_row(int index);
+  void narrow_view(int index);  // to the window
   // The pass, on every thread.
   void run(int thread);
 
@@ -86,8 +97,8 @@ struct Context::Workspace {
 
   Products products_of(PassStage stage, int layer);
   Span1 share_of(const Products& products, int item, const Lane& lane) const;  // groups of one product
-  std::span<const std::byte> first_weights(const Products& products, int item, const Lane& lane) const;
-  std::span<const std::byte> next_weights(PassStage stage, const Lane& lane);
+  WeightStretch first_weights(const Products& products, int item, const Lane& lane) const;
+  WeightStretch next_weights(PassStage stage, const Lane& lane);
   void show_products(PassStage stage, const Lane& lane);  // to the tap
   void attention_row(int live_row, const Lane& lane);
   void add_residual(const WeightMatrix& matrix, int row, std::size_t live_row);
@@ -100,7 +111,7 @@ struct Context::Workspace {
 
   const Model& model;
   const ModelConfig& config;
-  const ModelWeights& weights;
+  const ModelWeights* weights = nullptr;  // the variant's
   const ContextOptions& options;
   const Kernels& kernels;
   KvCache& cache;
@@ -108,6 +119,10 @@ struct Context::Workspace {
   LayerTap* tap = nullptr;
   PassClock* clock = nullptr;
   double clock_time = 0;  // when the last stage ended
+
+  // Of the variant.
+  int hidden = 0, feed_forward = 0;
+  int blocks = 0;  // that run whole; those above only store K and V
 
   // Widths.
   int q_width, kv_width;   // heads * head_dim, kv_heads * head_dim
@@ -118,7 +133,7 @@ struct Context::Workspace {
 
   // Buffers, all in `memory`.
   Buffer memory;
-  float* x = nullptr;            // [max_rows, hidden], the residual stream
+  float* x = nullptr;            // [rows, hidden], the residual stream
   float* qkv = nullptr;          // [max_rows, qkv_stride]
   float* gate = nullptr;         // [max_rows, ff_stride]
   float* up = nullptr;           // [max_rows, ff_stride]
@@ -134,12 +149,19 @@ struct Context::Workspace {
   Inputs activated;  // of the down projection
   std::int32_t* row_slots = nullptr;  // [max_rows, slots]: scratch slots a row sees, oldest first
 
+  // Windows only: [max_rows, window_blocks] block numbers of what a row sees. Rows that see the same blocks
+  // of a sequence share the first one's.
+  std::int32_t* window_tables = nullptr;
+  int window_blocks = 0;
+
   // The pass at hand.
   std::span<const Row> rows;
   std::vector<AttentionRow> attention_rows;  // [max_rows], of the layer at hand, by live row
-  std::vector<int> committed;                // [max_rows] committed positions a row sees
+  std::vector<int> committed;                // [max_rows] committed positions below a row's scratch ones
+  std::vector<int> unseen;                   // [max_rows] of these, the ones the window leaves out
+  std::vector<const std::int32_t*> tables;   // [max_rows] of the blocks it sees
   std::vector<int> new_rows;                 // [sequences] rows each sequence commits
-  std::vector<int> visible;                  // [sequences] committed positions that some row of it sees
+  std::vector<Seen> views;                   // [sequences]
   std::vector<int> every_row;                // [max_rows] 0, 1, 2, ...
   std::vector<int> wanted_rows;              // [max_rows] rows whose output anyone needs
   std::vector<int> logit_index;              // [max_rows] place among the logits, -1: did not want them

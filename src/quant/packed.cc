@@ -1,5 +1,6 @@
 #include "quant/packed.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -73,9 +74,15 @@ bool any_nonfinite(const std::byte* at, std::size_t bytes, Bits infinity) {
   return (words[0] | words[1]) != 0;
 }
 
+std::size_t bytes_of_inputs(const PackedMatrix& matrix, int inputs) {
+  const int units = matrix.quantised() ? inputs / kBlockInputs : inputs;
+  return packed_unit_bytes(matrix.kind) * static_cast<std::size_t>(units);
+}
+
 }  // namespace
 
 bool all_finite(const PackedMatrix& matrix, int group_begin, int group_end) {
+  COPPICE_CHECK(matrix.group_bytes() == matrix.group_stride());
   const std::byte* begin = matrix.group(group_begin);
   const std::byte* end = matrix.group(group_end);
   const auto bytes = static_cast<std::size_t>(end - begin);
@@ -114,9 +121,33 @@ std::size_t packed_unit_bytes(PackedKind kind) {
   check_failed("a packed kind without a size", __FILE__, __LINE__);
 }
 
-std::size_t PackedMatrix::group_bytes() const {
-  const int units = quantised() ? inputs / kBlockInputs : inputs;
-  return packed_unit_bytes(kind) * static_cast<std::size_t>(units);
+std::size_t PackedMatrix::group_bytes() const { return bytes_of_inputs(*this, inputs); }
+
+std::size_t PackedMatrix::group_stride() const {
+  return bytes_of_inputs(*this, stored_inputs == 0 ? inputs : stored_inputs);
+}
+
+WeightStretch PackedMatrix::stretch(int begin, int end, std::size_t most) const {
+  const std::size_t bytes = group_bytes(), step = group_stride();
+  const auto groups = static_cast<std::size_t>(end - begin);
+  if (groups == 0) return {};
+  if (bytes == step) return {group(begin), std::min(bytes * groups, most), step, 1};
+  return {group(begin), std::min(bytes, most), step, std::min(groups, (most + bytes - 1) / bytes)};
+}
+
+PackedMatrix part_of(const PackedMatrix& whole, int outputs, int inputs) {
+  COPPICE_CHECK(outputs > 0 && outputs <= whole.outputs && inputs > 0 && inputs <= whole.inputs);
+  COPPICE_CHECK(outputs == whole.outputs || outputs % kGroupOutputs == 0);
+  COPPICE_CHECK(inputs == whole.inputs || inputs % kBlockInputs == 0);
+  PackedMatrix part;
+  part.kind = whole.kind;
+  part.outputs = outputs;
+  part.inputs = inputs;
+  part.stored_inputs = whole.stored_inputs == 0 ? whole.inputs : whole.stored_inputs;
+  const std::size_t bytes =
+      part.group_stride() * static_cast<std::size_t>(part.groups() - 1) + part.group_bytes();
+  part.data = Buffer::part_of({const_cast<std::byte*>(whole.data.data()), bytes});  // only packing writes
+  return part;
 }
 
 void unpack_row(const PackedMatrix& matrix, int output, float* out) {

@@ -11,13 +11,15 @@
 //   q8             per block: 512 bytes for each half, byte (64*j + 4*lane + t), j in 0..7, is input 4*j + t
 //                  as code + 128 (unsigned), then 32 f16 scales d. value = d * (byte - 128).
 //   f32, f16, bf16 per input k: 32 values, one an output.
+//
+// The first outputs of a matrix are its first groups, and the first inputs are the first bytes of every
+// group: so a narrower model that uses the first part of every matrix (model/slim.h) reads the same bytes.
 #pragma once
 
 #include <coppice/error.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "base/os.h"
 
@@ -33,21 +35,36 @@ inline constexpr int kBlockInputs = 32;
 inline constexpr std::size_t kQ4Half = 256, kQ4Scales = 2 * kQ4Half, kQ4Offsets = kQ4Scales + 64;
 inline constexpr std::size_t kQ8Half = 512, kQ8Scales = 2 * kQ8Half;
 
+// Weights in the order in which they are read: `runs` runs of `bytes` bytes whose beginnings lie `stride`
+// bytes apart.
+struct WeightStretch {
+  const std::byte* begin;
+  std::size_t bytes;
+  std::size_t stride;
+  std::size_t runs;
+};
+
 struct PackedMatrix {
   PackedKind kind = PackedKind::f32;
   int outputs = 0;  // rows of the GGUF tensor (ne[1])
   int inputs = 0;   // ne[0]; a multiple of 32 for quantised kinds
   Buffer data;
+  // Inputs of the matrix whose bytes these are; 0: as many as `inputs`, nothing lies between the groups.
+  int stored_inputs = 0;
 
   int groups() const { return (outputs + kGroupOutputs - 1) / kGroupOutputs; }
   bool quantised() const { return kind >= PackedKind::q4; }
-  std::size_t group_bytes() const;  // of one group of 32 outputs
-  std::size_t bytes() const { return group_bytes() * static_cast<std::size_t>(groups()); }
-  const std::byte* group(int g) const { return data.data() + group_bytes() * static_cast<std::size_t>(g); }
-  std::span<const std::byte> groups_between(int begin, int end) const {  // groups [begin, end)
-    return {group(begin), group_bytes() * static_cast<std::size_t>(end - begin)};
-  }
+  std::size_t group_bytes() const;   // that are read of one group of 32 outputs
+  std::size_t group_stride() const;  // from one group to the next
+  std::size_t bytes() const { return group_bytes() * static_cast<std::size_t>(groups()); }  // read in all
+  const std::byte* group(int g) const { return data.data() + group_stride() * static_cast<std::size_t>(g); }
+  // Groups [begin, end), but not many more bytes than `most`.
+  WeightStretch stretch(int begin, int end, std::size_t most) const;
 };
+
+// The first `outputs` (whole groups, or all there are) and `inputs` (a multiple of 32, or all) of `whole`,
+// whose memory it uses and which must outlive it.
+PackedMatrix part_of(const PackedMatrix& whole, int outputs, int inputs);
 
 // Bytes of one block (quantised kinds: 32 outputs x 32 inputs) or of one input (float kinds: 32 outputs).
 std::size_t packed_unit_bytes(PackedKind kind);
