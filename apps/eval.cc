@@ -1,4 +1,4 @@
-// coppice eval ppl, logits, layers: passes over a given text.
+// coppice eval ppl, logits, layers, blocks: passes over a given text.
 #include <coppice/coppice.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ struct Flags {
   std::optional<std::string> file, text;
   std::string output, cache = "f32";
   std::vector<Token> ids;
-  int context = 512, chunks = 0;
+  int context = 512, chunks = 0, removals = 0;
 };
 
 // The text to read, before there is a model; none where ids were given.
@@ -56,6 +56,44 @@ Status run_perplexity(const Flags& flags, const Model& model, std::span<const To
   if (!result) return tl::unexpected(result.error());
   say("perplexity {:.4f} +/- {:.4f} over {} tokens in {} chunks of {}\n", result->perplexity,
       result->standard_error, result->tokens, result->chunks, flags.context);
+  return {};
+}
+
+// "0-9+25-29", as the drafter `self` takes it: all blocks but those.
+std::string blocks_left(int blocks, std::span<const BlockReport::Removal> removed) {
+  std::vector<bool> left(static_cast<std::size_t>(blocks), true);
+  for (const auto& removal : removed) left[static_cast<std::size_t>(removal.block)] = false;
+  std::string text;
+  for (int first = 0; first < blocks; ++first) {
+    if (!left[static_cast<std::size_t>(first)]) continue;
+    int last = first;
+    while (last + 1 < blocks && left[static_cast<std::size_t>(last + 1)]) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : "+", first);
+    if (last > first) text += fmt::format("-{}", last);
+    first = last;
+  }
+  return text;
+}
+
+Status run_blocks(const Flags& flags, const Model& model, std::span<const Token> tokens) {
+  BlockOptions options;
+  options.removals = flags.removals;
+  catch_interrupts();
+  options.progress = [](double fraction) {
+    show_progress("trying blocks", fraction);
+    return !interrupted();
+  };
+  auto report = measure_blocks(model, tokens, options);
+  clear_progress();
+  if (!report) return tl::unexpected(report.error());
+  say("block  influence\n");
+  for (std::size_t i = 0; i < report->influence.size(); ++i) say("{:>5}  {:.4f}\n", i, report->influence[i]);
+  if (report->removals.empty()) return {};
+  say("\nremoved  agreement  what is left\n");
+  const int blocks = static_cast<int>(report->influence.size());
+  for (std::size_t i = 0; i < report->removals.size(); ++i)
+    say("{:>7}  {:>9.3f}  self(layers={})\n", report->removals[i].block, report->removals[i].agreement,
+        blocks_left(blocks, std::span(report->removals).first(i + 1)));
   return {};
 }
 
@@ -99,6 +137,16 @@ void add_eval(CLI::App& app, const Choose& choose) {
   layers->callback([flags, choose] {
     choose([flags] {
       return with_tokens(*flags, [&](auto& m, auto& t) { return write_layers(m, t, flags->output); });
+    });
+  });
+  CLI::App* blocks = add(*eval, *flags, "blocks", "how much each block matters: what `self` may leave out");
+  blocks->add_option("--removals", flags->removals, "find so many blocks that are missed least, one by one")
+      ->check(at_least(0));
+  blocks->callback([flags, choose] {
+    choose([flags] {
+      const bool own = !flags->file && !flags->text && flags->ids.empty();
+      if (own) flags->text = "";  // the built-in text
+      return with_tokens(*flags, [&](auto& m, auto& t) { return run_blocks(*flags, m, t); });
     });
   });
 }

@@ -40,6 +40,8 @@ constexpr int kDefaultContext = 4096;
 core::DraftEnvironment draft_environment(const Model::Impl& target, const EngineOptions& options) {
   core::DraftEnvironment environment;
   environment.vocabulary = &target.tokenizer.impl().tokenizer->vocabulary();
+  environment.target = target.model;
+  environment.tokenizer = target.tokenizer.impl().tokenizer.get();
   environment.pool = target.pool.get();
   environment.sequences = options.max_requests;
   environment.context = options.context;

@@ -1,4 +1,4 @@
-// Passes over a given text: perplexity, logits, layers.
+// Passes over a given text: perplexity, logits, layers, blocks.
 #include <coppice/tools.h>
 #include <fmt/core.h>
 
@@ -9,6 +9,8 @@
 #include "api/impl.h"
 #include "api/npy.h"
 #include "base/check.h"
+#include "draft/self_drafter.h"
+#include "model/blocks.h"
 
 namespace coppice {
 namespace {
@@ -201,6 +203,22 @@ Status write_layers(const Model& model, std::span<const Token> tokens, const std
   reader.context->set_tap(&writer);
   COPPICE_TRY_STATUS(reader.read(tokens, core::kLogits));
   return writer.status();
+}
+
+Result<BlockReport> measure_blocks(const Model& model, std::span<const Token> tokens,
+                                   const BlockOptions& options) {
+  const std::vector<Token> own = model.tokenizer().encode(core::calibration_text());
+  if (tokens.empty()) tokens = own;
+  COPPICE_TRY_STATUS(check_tokens(model, tokens));
+  const auto most = static_cast<std::size_t>(model.info().context_length);
+  tokens = tokens.first(std::min(tokens.size(), most));
+  const Model::Impl& impl = model.impl();
+  BlockReport report;
+  COPPICE_TRY(report.influence, core::block_influence(impl.model, tokens, *impl.pool));
+  COPPICE_TRY(const auto order,
+              core::removal_order(impl.model, tokens, options.removals, *impl.pool, options.progress));
+  for (const core::Removal& removal : order) report.removals.push_back({removal.block, removal.agreement});
+  return report;
 }
 
 }  // namespace coppice

@@ -6,12 +6,10 @@
 #include <new>
 
 #include "base/check.h"
-#include "draft/arguments.h"
+#include "model/slim.h"
 
 namespace coppice::core {
 namespace {
-
-constexpr int kPassRows = 64;  // of one pass, all sequences together; more is several passes
 
 float clamped_logit(float logprob) {
   const float p = std::clamp(std::exp(logprob), 1e-4f, 1.0f - 1e-4f);
@@ -19,6 +17,14 @@ float clamped_logit(float logprob) {
 }
 
 }  // namespace
+
+int width_for(const Model& model, float capacity) {
+  const std::span<const Variant> variants = model.variants();
+  int nearest = 0;
+  for (int w = 1; w <= model.whole(); ++w)
+    if (std::abs(variants[w].factor - capacity) < std::abs(variants[nearest].factor - capacity)) nearest = w;
+  return nearest;
+}
 
 ModelDrafter::ModelDrafter(std::unique_ptr<Context> context, std::unique_ptr<Grower> inner,
                            const Options& options)
@@ -29,6 +35,7 @@ ModelDrafter::ModelDrafter(std::unique_ptr<Context> context, std::unique_ptr<Gro
       scratch_(context_->model().config().vocab) {
   if (inner_)
     for (const auto& drafter : inner_->drafters()) drafter->serve_a_draft();
+  variants_ = static_cast<int>(context_->model().variants().size());
   limit_ = std::min(options.context, context_->model().config().context_length);
   for (Sequence& s : sequences_) {
     s.said.resize(kMaxTreeNodes);
@@ -52,6 +59,7 @@ Result<std::unique_ptr<ModelDrafter>> ModelDrafter::make(std::shared_ptr<const M
   ContextOptions context;
   context.max_rows = kPassRows;
   context.max_logits = kPassRows;
+  context.window = options.window;
   context.kv.type = options.cache_type;
   context.kv.sequences = options.sequences;
   const int blocks = (options.context + kBlockPositions - 1) / kBlockPositions;
@@ -195,6 +203,8 @@ int ModelDrafter::place(const Query& query) {
   if (out_of_reach(s, query.state)) return kNoNode;
   s.committed = query.state.committed;
   s.sampler = query.sampler;
+  s.variant = options_.variant != kByCapacity ? options_.variant
+                                              : width_for(context_->model(), query.budget.capacity);
   int node = 0;
   for (const Token token : query.state.path) {
     // The value of what was guessed is now known better, but never above its parent's.
@@ -227,8 +237,12 @@ void ModelDrafter::predict(std::span<Query> queries) {
     if (nodes_[i] != kNoNode) want(queries[i].sequence, nodes_[i]);
   if (!touched_.empty()) {
     guess();
-    add_rows();
-    run_rows();
+    for (int variant = 0; variant < variants_; ++variant) {
+      add_rows(variant);
+      if (rows_.empty()) continue;
+      context_->set_variant(variant);
+      run_rows();
+    }
   }
   for (std::size_t i = 0; i < queries.size(); ++i) {
     Query& query = queries[i];
@@ -296,11 +310,13 @@ void ModelDrafter::catch_up(int sequence) {
   }
 }
 
-void ModelDrafter::add_rows() {
+// Of the sequences that are to be run as this variant of the model.
+void ModelDrafter::add_rows(int variant) {
   rows_.clear();
   places_.clear();
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     const int sequence = touched_[i];
+    if (sequences_[sequence].variant != variant) continue;
     if (sequences_[sequence].wanted[0] != 0) catch_up(sequence);
     if (sequences_[sequence].stopped) continue;
     for (int node = 1; node < sizes_[i]; ++node)
@@ -310,7 +326,7 @@ void ModelDrafter::add_rows() {
   const std::size_t room = (rows_.size() + kPassRows - 1) / kPassRows * kPassRows;
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     const Sequence& s = sequences_[touched_[i]];
-    if (s.stopped) continue;
+    if (s.stopped || s.variant != variant) continue;
     for (int node = 1; node < s.tree.size() && rows_.size() < room; ++node) {
       if (s.said[node].known || s.wanted[node] != 0) continue;
       const int parent = s.tree.parent(node);
@@ -383,43 +399,6 @@ void ModelDrafter::describe(const Query& query, std::span<const Token> tokens, f
     f[3] = gap == 0.0f ? 1.0f : 0.0f;
     f[5] = 1.0f / static_cast<float>(1 + c);
   }
-}
-
-// --- the registry's rows ---
-
-namespace {
-
-Result<std::unique_ptr<Drafter>> make_draft(const DrafterNode& node, const DraftEnvironment& environment,
-                                            std::unique_ptr<Grower> inner) {
-  ModelDrafter::Options options;
-  options.name = node.name;
-  options.sequences = environment.sequences;
-  options.context = environment.context;
-  options.cache_type = environment.cache_type;
-  COPPICE_TRY(options.inner.nodes, int_option(node, "nodes", options.inner.nodes, {0, kPassRows - 1}));
-  COPPICE_TRY(options.inner.depth, int_option(node, "depth", options.inner.depth, {1, kMaxTreeDepth}));
-  const std::string& file = node.files[0];
-  COPPICE_CHECK(environment.load_model && environment.load_vocabulary && environment.pool != nullptr &&
-                environment.vocabulary != nullptr);
-  COPPICE_TRY(auto vocabulary, environment.load_vocabulary(file));
-  if (Status same = same_vocabulary(*environment.vocabulary, vocabulary); !same)
-    return fail("the draft " + file + " cannot guess for this model: " + same.error().message);
-  COPPICE_TRY(auto model, environment.load_model(file));
-  COPPICE_TRY(auto made, ModelDrafter::make(std::move(model), std::move(inner), options, *environment.pool));
-  return std::unique_ptr<Drafter>(std::move(made));
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Drafter>> make_model(const DrafterNode& node, const DraftEnvironment& environment) {
-  COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = false, .options = {}}));
-  return make_draft(node, environment, nullptr);
-}
-
-Result<std::unique_ptr<Drafter>> make_stage(const DrafterNode& node, const DraftEnvironment& environment) {
-  COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = true, .options = {"nodes", "depth"}}));
-  COPPICE_TRY(auto inner, make_grower(node.inner, environment));
-  return make_draft(node, environment, std::move(inner));
 }
 
 }  // namespace coppice::core

@@ -24,6 +24,8 @@ namespace coppice::core {
 class ModelDrafter : public Drafter {
  public:
   static constexpr int kFeatures = 7;
+  static constexpr int kByCapacity = -1;
+  static constexpr int kPassRows = 64;  // of one pass, all sequences together; more is several passes
   static constexpr Budget kInnerBudget{12, 8, 0.01f, 1.0f, 0.0f};
 
   struct Options {
@@ -32,6 +34,10 @@ class ModelDrafter : public Drafter {
     int context = 2048;  // positions per sequence
     CacheType cache_type = CacheType::f16;
     Budget inner = kInnerBudget;  // guesses in one pass, per sequence
+    // Of Model::variants(). kByCapacity: the width whose factor is nearest to the budget's capacity, anew for
+    // every call; what an earlier width computed stays.
+    int variant = kByCapacity;
+    AttentionWindow window;
   };
   // `inner` may be null.
   static Result<std::unique_ptr<ModelDrafter>> make(std::shared_ptr<const Model> model,
@@ -68,6 +74,7 @@ class ModelDrafter : public Drafter {
     bool open = false;
     bool stopped = false;       // a pass failed: no more guesses for this request
     int length = 0;             // committed tokens, the root last
+    int variant = 0;            // of the next pass
     std::vector<Token> tokens;  // committed ones, for the next request that starts like this one
     TokenTree tree;
     std::vector<Said> said;            // [node]
@@ -93,7 +100,7 @@ class ModelDrafter : public Drafter {
   int place(const Query& query);
   void want(int sequence, int node);
   void guess();
-  void add_rows();
+  void add_rows(int variant);
   void add_node_row(int sequence, int node);
   void catch_up(int sequence);
   void run_rows();
@@ -103,7 +110,8 @@ class ModelDrafter : public Drafter {
   std::unique_ptr<Grower> inner_;
   Options options_;
   bool serves_a_draft_ = false;
-  int limit_ = 0;  // positions a sequence may have
+  int variants_ = 1;  // of the model
+  int limit_ = 0;     // positions a sequence may have
   std::vector<Sequence> sequences_;
   Sampler::Scratch scratch_;
   // Of one predict().
@@ -116,7 +124,13 @@ class ModelDrafter : public Drafter {
   std::vector<int> slots_;
 };
 
-// Registry rows.
+// The width of `model` whose factor is nearest to `capacity`, the narrower of two; never its exit.
+int width_for(const Model& model, float capacity);
+
+// nodes= and depth= of the guesses in one pass (model_rows.cc).
+Status inner_options(const DrafterNode& node, ModelDrafter::Options& options);
+
+// Registry rows (model_rows.cc).
 Result<std::unique_ptr<Drafter>> make_model(const DrafterNode& node, const DraftEnvironment& environment);
 Result<std::unique_ptr<Drafter>> make_stage(const DrafterNode& node, const DraftEnvironment& environment);
 

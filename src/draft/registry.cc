@@ -9,6 +9,7 @@
 #include "draft/model_drafter.h"
 #include "draft/ngram_drafter.h"
 #include "draft/prior.h"
+#include "draft/self_drafter.h"
 
 namespace coppice::core {
 
@@ -18,9 +19,11 @@ std::span<const DrafterRow> drafter_rows() {
       {"lookup", "lookup(max=TOKENS)",
        "what followed when the last tokens stood in this prompt or answer before", make_lookup},
       {"ngram", "ngram(FILE.ngram)", "statistics counted beforehand by `coppice ngram build`", make_ngram},
-      {"model", "model(DRAFT.gguf)", "a small model with the same vocabulary", make_model},
-      {"stage", "stage(DRAFT.gguf, MIX, nodes=12, depth=8)",
+      {"model", "model(DRAFT.gguf, width=FACTOR)", "a small model with the same vocabulary", make_model},
+      {"stage", "stage(DRAFT.gguf, MIX, nodes=12, depth=8, width=FACTOR)",
        "a draft model whose own next tokens the inner mix guesses, to any depth", make_stage},
+      {"self", "self(layers=KEPT, window=POSITIONS)",
+       "the model itself without some of its blocks or with a window of the text; needs no file", make_self},
   };
   return rows;
 }

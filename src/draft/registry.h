@@ -14,13 +14,16 @@
 #include "draft/expression.h"
 #include "draft/grower.h"
 #include "model/model.h"
-#include "text/vocabulary.h"
+#include "text/tokenizer.h"
 
 namespace coppice::core {
 
 // What drafters are built from.
 struct DraftEnvironment {
   const Vocabulary* vocabulary = nullptr;  // the target's
+  // The target itself, for those that draft with it, and its tokenizer. May be null where there is none.
+  std::shared_ptr<const Model> target;
+  const Tokenizer* tokenizer = nullptr;
   ThreadPool* pool = nullptr;
   int sequences = 1;
   int context = 2048;  // positions per sequence

@@ -33,15 +33,15 @@ bool says(const std::string& sentence, std::string_view words) {
 TEST(Registry, RefusesWhatItDoesNotKnowWithTheChoices) {
   const std::string unknown = refusal("lookup | lockup");
   EXPECT_TRUE(says(unknown, "`lockup` (column 10)")) << unknown;
-  EXPECT_TRUE(says(unknown, "lookup, ngram, model or stage")) << unknown;
+  EXPECT_TRUE(says(unknown, "lookup, ngram, model, stage or self")) << unknown;
   const std::string option = refusal("stage(d.gguf, lookup, notes=3)");
-  EXPECT_TRUE(says(option, "nodes or depth, not `notes`")) << option;
+  EXPECT_TRUE(says(option, "nodes, depth or width, not `notes`")) << option;
   const std::string value = refusal("stage(d.gguf, lookup, nodes=many)");
   EXPECT_TRUE(says(value, "nodes=many should be a whole number from 0 to 63")) << value;
 }
 
 TEST(Registry, RefusesMissingAndSpareArguments) {
-  EXPECT_TRUE(says(refusal("model"), "takes 1 file and was given 0; write model(DRAFT.gguf)"));
+  EXPECT_TRUE(says(refusal("model"), "takes 1 file and was given 0; write model(DRAFT.gguf, width=FACTOR)"));
   EXPECT_TRUE(says(refusal("stage(d.gguf)"), "needs a mix of drafters under it"));
   EXPECT_TRUE(says(refusal("model(d.gguf, lookup)"), "takes no inner mix"));
 }

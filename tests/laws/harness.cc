@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "draft/expression.h"
+#include "draft/model_drafter.h"
 #include "draft/registry.h"
 #include "model/random_model.h"
 
@@ -113,9 +114,14 @@ class Scripted : public Drafter {
 }  // namespace
 
 Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case& c, int requests) {
-  if (c.drafters == "scripted") {
+  if (c.drafters == "scripted" || c.drafters == "restless") {
     std::vector<std::unique_ptr<Drafter>> drafters;
-    drafters.push_back(make_scripted(c.script, c.truth, model.model->config().vocab));
+    if (c.drafters == "scripted") {
+      drafters.push_back(make_scripted(c.script, c.truth, model.model->config().vocab));
+    } else {
+      COPPICE_TRY(auto restless, make_restless(c, requests));
+      drafters.push_back(std::move(restless));
+    }
     Grower::Options options;
     options.sequences = requests;
     return std::make_unique<Grower>(std::move(drafters), options);
@@ -124,6 +130,8 @@ Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case&
   if (mix.empty()) return nullptr;
   DraftEnvironment environment;
   environment.vocabulary = &model.tokenizer->vocabulary();
+  environment.target = model.model;
+  environment.tokenizer = model.tokenizer.get();
   environment.pool = &pool_of(c.threads);
   environment.sequences = requests;
   environment.context = kContext;
@@ -161,6 +169,52 @@ void count_acceptance(const TreeTrace& tree, Outcome& out) {
 }
 
 }  // namespace
+
+namespace {
+
+// Hands everything on, with another capacity in every call.
+class Restless : public Drafter {
+ public:
+  explicit Restless(std::unique_ptr<Drafter> inner) : inner_(std::move(inner)) {}
+
+  std::string_view name() const override { return "restless"; }
+  DrafterShape shape() const override { return inner_->shape(); }
+  Status begin(int sequence, std::span<const Token> tokens, const Sampler& sampler) override {
+    return inner_->begin(sequence, tokens, sampler);
+  }
+  void end(int sequence) override { inner_->end(sequence); }
+  bool knows(const Query& query) const override { return inner_->knows(query); }
+  void describe(const Query& query, std::span<const Token> tokens, float* out, int stride) override {
+    inner_->describe(query, tokens, out, stride);
+  }
+  std::span<const float> distribution(const Query& query) const override {
+    return inner_->distribution(query);
+  }
+  void observe(int sequence, std::span<const Token> accepted) override {
+    inner_->observe(sequence, accepted);
+  }
+  PassCost take_cost() override { return inner_->take_cost(); }
+  void predict(std::span<Query> queries) override {
+    const float capacity = 0.5f + 0.25f * static_cast<float>(calls_++ % 3);
+    for (Query& query : queries) query.budget.capacity = capacity;
+    inner_->predict(queries);
+  }
+
+ private:
+  std::unique_ptr<Drafter> inner_;
+  int calls_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_restless(const Case& c, int requests) {
+  ModelDrafter::Options options;
+  options.sequences = requests;
+  options.context = kContext;
+  options.cache_type = c.cache;
+  COPPICE_TRY(auto draft, ModelDrafter::make(slim_llama().model, nullptr, options, pool_of(c.threads)));
+  return std::make_unique<Restless>(std::move(draft));
+}
 
 std::unique_ptr<Drafter> make_scripted(std::vector<Token> script, int truth, int vocab) {
   return std::make_unique<Scripted>(std::move(script), truth, vocab);
@@ -216,6 +270,19 @@ const LawModel& other_llama() {
     options.layers = 1;
     options.seed = 3;
     return make_random("other-llama", options);
+  }();
+  return model;
+}
+
+const LawModel& slim_llama() {
+  static const LawModel model = [] {
+    RandomModelOptions options;
+    options.hidden = 128;
+    options.feed_forward = 256;
+    options.seed = 5;
+    options.formats = {"Q4_1"};
+    options.slim = {{64, 96, 128}, {128, 192, 256}, {0.5f, 0.75f, 1.0f}, 1, 1};
+    return make_random("slim-llama", options);
   }();
   return model;
 }

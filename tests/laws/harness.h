@@ -28,13 +28,15 @@ struct LawModel {
 const LawModel& random_llama();
 const LawModel& random_gpt2();
 const LawModel& other_llama();  // other weights, the same vocabulary: a bad draft for random_llama()
+const LawModel&
+slim_llama();  // a slimmable draft of widths 0.5, 0.75 and 1 with an exit, the same vocabulary
 const LawModel& smollm2();
 std::vector<const LawModel*> random_models();
 
 struct Case {
   std::vector<Token> prompt;
   Sampling sampling;
-  std::string drafters = "none";  // an expression, or "scripted" (see below)
+  std::string drafters = "none";  // an expression, "scripted" or "restless" (see below)
   std::vector<Token> script;      // scripted: prompt and answer of the plain run
   int truth = 500;                // scripted: of 1,000 nodes, at how many the true token is among the guesses
   int nodes = 12, depth = 8;
@@ -72,6 +74,9 @@ inline constexpr std::uint64_t kHashStart = 14695981039346656037ull;
 
 // A folder that goes with the process.
 std::string temporary_folder();
+
+// slim_llama(), at another width each time it is asked ("restless").
+Result<std::unique_ptr<Drafter>> make_restless(const Case& c, int requests);
 
 // Guesses at random, and at `truth` of 1,000 nodes slips in what the target will draw: trees of every kind.
 std::unique_ptr<Drafter> make_scripted(std::vector<Token> script, int truth, int vocab);

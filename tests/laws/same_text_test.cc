@@ -144,10 +144,14 @@ TEST(SameText, EveryDrafterAndThreeNestedStages) {
       const std::string ngram = "ngram(\"" + ngram_of(*model, script_of(c, plain)) + "\")";
       const std::string self = "\"" + model->path + "\"";
       const std::string other = "\"" + other_llama().path + "\"";
+      const std::string slim = "\"" + slim_llama().path + "\"";
       for (const std::string& drafters :
            {std::string("lookup"), ngram, ngram + " | lookup", "model(" + self + ")", "model(" + other + ")",
             "model(" + other + ") | lookup", "stage(" + self + ", lookup)",
-            "stage(" + other + ", " + ngram + " | lookup) | lookup",
+            "stage(" + other + ", " + ngram + " | lookup) | lookup", std::string("self(layers=1) | lookup"),
+            "model(" + slim + ", width=0.5)", "model(" + slim + ", width=exit) | lookup",
+            "stage(" + slim + ", lookup, width=0.75)", std::string("restless"),
+            std::string("self(layers=0-0, window=64)"), std::string("self(lookup, window=64, sink=0)"),
             "stage(" + self + ", stage(" + other + ", " + ngram + "))",
             "stage(" + self + ", stage(" + other + ", stage(" + other + ", lookup) | lookup)) | " + ngram}) {
         c.drafters = drafters;
@@ -172,6 +176,17 @@ TEST(SameText, ADraftThatIsTheTargetIsTakenWhole) {
     EXPECT_GT(guessed.generation.stats.mean_accepted(), 1.5);
     EXPECT_EQ(guessed.none, 0);
   }
+}
+
+TEST(SameText, ASelfDraftOfAllBlocksIsTakenWhole) {
+  const LawModel& model = random_llama();
+  Case c = base_case();
+  c.drafters = "self(layers=2)";
+  c.nodes = 6;
+  c.depth = 6;
+  const Outcome guessed = run(model, c);
+  EXPECT_GT(guessed.generation.stats.mean_accepted(), 1.5);
+  EXPECT_EQ(guessed.none, 0);
 }
 
 TEST(SameText, AnswersEndAtTheSamePlace) {

@@ -1,0 +1,76 @@
+// How `model` and `stage` are made from their expressions.
+#include <cmath>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "draft/arguments.h"
+#include "draft/model_drafter.h"
+#include "model/slim.h"
+
+namespace coppice::core {
+namespace {
+
+// width=0.75 or width=exit: one of those the file has.
+Result<int> variant_option(const DrafterNode& node, const Model& model) {
+  const std::span<const Variant> variants = model.variants();
+  for (const auto& [key, value] : node.options) {
+    if (key != "width") continue;
+    char* end = nullptr;
+    const float factor = std::strtof(value.c_str(), &end);
+    const bool number = !value.empty() && *end == 0;
+    std::vector<std::string_view> names;
+    for (int v = 0; v < static_cast<int>(variants.size()); ++v) {
+      const bool exit = variants[v].name == "exit";
+      if (exit ? value == "exit" : number && std::abs(factor - variants[v].factor) < 1e-4f) return v;
+      names.push_back(variants[v].name);
+    }
+    if (variants.size() == 1)
+      return fail(node.name + ": " + model.path() + " has one width only, so width=" + value +
+                  " cannot be had; leave it out");
+    return fail(node.name + ": " + model.path() + " has no width " + value + "; it has " + choices(names));
+  }
+  return ModelDrafter::kByCapacity;
+}
+
+Result<std::unique_ptr<Drafter>> make_draft(const DrafterNode& node, const DraftEnvironment& environment,
+                                            std::unique_ptr<Grower> inner) {
+  ModelDrafter::Options options;
+  options.name = node.name;
+  options.sequences = environment.sequences;
+  options.context = environment.context;
+  options.cache_type = environment.cache_type;
+  COPPICE_TRY_STATUS(inner_options(node, options));
+  const std::string& file = node.files[0];
+  COPPICE_CHECK(environment.load_model && environment.load_vocabulary && environment.pool != nullptr &&
+                environment.vocabulary != nullptr);
+  COPPICE_TRY(auto vocabulary, environment.load_vocabulary(file));
+  if (Status same = same_vocabulary(*environment.vocabulary, vocabulary); !same)
+    return fail("the draft " + file + " cannot guess for this model: " + same.error().message);
+  COPPICE_TRY(auto model, environment.load_model(file));
+  COPPICE_TRY(options.variant, variant_option(node, *model));
+  COPPICE_TRY(auto made, ModelDrafter::make(std::move(model), std::move(inner), options, *environment.pool));
+  return std::unique_ptr<Drafter>(std::move(made));
+}
+
+}  // namespace
+
+Status inner_options(const DrafterNode& node, ModelDrafter::Options& options) {
+  Budget& inner = options.inner;
+  COPPICE_TRY(inner.nodes, int_option(node, "nodes", inner.nodes, {0, ModelDrafter::kPassRows - 1}));
+  COPPICE_TRY(inner.depth, int_option(node, "depth", inner.depth, {1, kMaxTreeDepth}));
+  return {};
+}
+
+Result<std::unique_ptr<Drafter>> make_model(const DrafterNode& node, const DraftEnvironment& environment) {
+  COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = false, .options = {"width"}}));
+  return make_draft(node, environment, nullptr);
+}
+
+Result<std::unique_ptr<Drafter>> make_stage(const DrafterNode& node, const DraftEnvironment& environment) {
+  COPPICE_TRY_STATUS(
+      check_arguments(node, {.files = 1, .inner = true, .options = {"nodes", "depth", "width"}}));
+  COPPICE_TRY(auto inner, make_grower(node.inner, environment));
+  return make_draft(node, environment, std::move(inner));
+}
+
+}  // namespace coppice::core
