@@ -72,6 +72,13 @@ Result<int> run_inspect(const std::string& name, bool json) {
   for (const auto& [key, value] : file["keys"].items())
     say("{:<44} {}\n", key, shorten(printable(value.dump())));
   say("\n");
+  if (file.contains("widths")) {
+    for (const auto& width : file["widths"])
+      say("width {:<8} hidden {:>5}, feed-forward {:>5}, {} blocks: {:.1f} M parameters a pass\n",
+          width["width"].get<std::string>(), width["hidden"].get<int>(), width["feed_forward"].get<int>(),
+          width["blocks"].get<int>(), width["parameters"].get<double>() / 1e6);
+    say("\n");
+  }
   for (const auto& tensor : file["tensors"]) {
     say("{:<44} {:<6} {}\n", tensor["name"].get<std::string>(), tensor["format"].get<std::string>(),
         tensor["shape"].dump());

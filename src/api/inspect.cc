@@ -1,10 +1,12 @@
 #include <coppice/tools.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/impl.h"
 #include "base/check.h"
+#include "model/architectures.h"
 
 namespace coppice {
 namespace {
@@ -51,6 +53,30 @@ ordered_json show(const Tensor& tensor, const std::byte* begin) {
           {"offset", tensor.data - begin}};
 }
 
+// The widths of a slimmable draft and its exit, with the matrix values a pass of one token multiplies by.
+ordered_json widths_of(const File& file) {
+  ordered_json out = ordered_json::array();
+  const auto config = core::read_config(file);
+  if (!config || config->slim.hidden.empty()) return out;
+  const core::SlimWidths& slim = config->slim;
+  const Tensor* head = file.tensor("output.weight");
+  const std::int64_t rows = head == nullptr ? config->vocab : head->shape[1];
+  const std::int64_t q = config->heads * config->head_dim, kv = config->kv_heads * config->head_dim;
+  const auto add = [&](const std::string& name, std::size_t w, std::int64_t blocks) {
+    const std::int64_t hidden = slim.hidden[w], ff = slim.feed_forward[w];
+    const std::int64_t whole = hidden * (2 * q + 2 * kv + 3 * ff), stored = hidden * 2 * kv;
+    out.push_back({{"width", name},
+                   {"hidden", hidden},
+                   {"feed_forward", ff},
+                   {"blocks", blocks},
+                   {"parameters", blocks * whole + (config->layers - blocks) * stored + rows * hidden}});
+  };
+  for (std::size_t w = 0; w < slim.hidden.size(); ++w)
+    add(fmt::format("{}", slim.factors[w]), w, config->layers);
+  if (slim.exit_layer > 0) add("exit", static_cast<std::size_t>(slim.exit_width), slim.exit_layer);
+  return out;
+}
+
 }  // namespace
 
 Result<std::string> inspect(const std::string& path) {
@@ -68,6 +94,7 @@ Result<std::string> inspect(const std::string& path) {
   ordered_json out = {{"path", path},           {"version", file->version()},
                       {"bytes", file->bytes()}, {"parameters", values},
                       {"keys", keys},           {"tensors", tensors}};
+  if (ordered_json widths = widths_of(*file); !widths.empty()) out["widths"] = std::move(widths);
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
