@@ -108,6 +108,18 @@ TEST(CorpusFile, NoDamagedBitLeadsOutOfTheFile) {
   }
 }
 
+TEST(CorpusFile, ARecordThatSaysItIsLongerThanItsPlaceIsRefused) {
+  const CorpusShape kind{7, 5000, 0, 0, 32};  // what stands behind the record would be good ids
+  CorpusShardWriter writer(kind);
+  writer.add(record(kind, 3, 1, 1));
+  std::vector<std::byte> bytes = writer.to_bytes();
+  bytes[64 + 8] = std::byte{5};  // tokens
+  const auto shard = CorpusShard::parse(bytes, "x");
+  ASSERT_FALSE(shard);
+  EXPECT_NE(shard.error().message.find("text 0 has 5 tokens, which need"), std::string::npos)
+      << shard.error().message;
+}
+
 TEST(CorpusFile, LogProbabilitiesThatRiseAreRefusedWithTheirPlace) {
   CorpusRecord text = record(shape(2, 0), 4, 2, 1);
   std::swap(text.top_logprobs[2], text.top_logprobs[3]);
