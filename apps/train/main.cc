@@ -1,5 +1,6 @@
 // coppice-train: trains drafts and heads. Started by `coppice train`, whose arguments it takes.
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include <csignal>
 #include <cstdio>
@@ -60,6 +61,9 @@ static int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return refuse(std::string(error.what()) + " (coppice train --help lists what there is)");
   }
+  // A step's tensors are those of the step before in size: memory that is kept need not be cleared again.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   const auto report = chosen();

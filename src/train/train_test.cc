@@ -104,6 +104,7 @@ TEST(TrainHead, ARunThatStoppedGoesOnAsIfItHadNot) {
 }
 
 TEST(TrainHead, AFileIsGoneOnFrom) {
+  if (find_format("I64") == nullptr) GTEST_SKIP() << "maps of tokens cannot be read yet";
   const Files files = make_files("from");
   const TrainReport first = run(tiny_head(files, "first.gguf", 60));
   HeadTraining next = tiny_head(files, "next.gguf", 1);
