@@ -21,7 +21,7 @@ void use(const gguf::Tensor& tensor) {
   tensor.format->unpack(tensor.data, values.data(), tensor.values());
   const std::int64_t bad = tensor.format->find_nonfinite(tensor.data, tensor.values());
   COPPICE_CHECK(bad >= -1 && bad < tensor.values());
-  if (tensor.rank != 2 || tensor.shape[1] > 1000) return;
+  if (tensor.rank != 2 || tensor.shape[1] > 1000 || !tensor.format->weights) return;
   const auto matrix =
       pack(*tensor.format, tensor.data, static_cast<int>(tensor.shape[1]), static_cast<int>(tensor.shape[0]));
   COPPICE_CHECK(matrix);

@@ -2,45 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstdint>
-
 #include "base/check.h"
+#include "model/shape_keys.h"
 #include "model/slim.h"
 
 namespace coppice::core {
 namespace {
-
-// Far above any model there is, and low enough that no product of two sizes overflows 64 bits.
-constexpr std::int64_t kMaxSize = std::int64_t{1} << 24;
-
-// Reads keys under the architecture's prefix.
-struct Keys {
-  const gguf::File& file;
-  std::string prefix;
-
-  std::string key(std::string_view name) const { return prefix + "." + std::string(name); }
-  bool has(std::string_view name) const { return file.find(key(name)) != nullptr; }
-  tl::unexpected<Error> refuse(std::string_view name, std::string_view why) const {
-    return fail(fmt::format("{}: {} {}", file.path(), key(name), why));
-  }
-  Result<int> size(std::string_view name) const {
-    COPPICE_TRY(const std::int64_t value, file.integer(key(name)));
-    if (value < 1 || value > kMaxSize)
-      return refuse(name, fmt::format("is {}, but must be from 1 to {}", value, kMaxSize));
-    return static_cast<int>(value);
-  }
-  Result<int> size_or(std::string_view name, int otherwise) const {
-    if (!has(name)) return otherwise;
-    return size(name);
-  }
-  Result<double> positive(std::string_view name) const {
-    COPPICE_TRY(const double value, file.number(key(name)));
-    if (!std::isfinite(value) || value <= 0)
-      return refuse(name, fmt::format("is {}, but must be a positive number", value));
-    return value;
-  }
-};
 
 // The vocabulary is as large as the embedding has rows; the tokenizer must agree.
 Result<int> read_vocab(const gguf::File& file, const Architecture& row) {
@@ -57,8 +24,9 @@ Result<int> read_vocab(const gguf::File& file, const Architecture& row) {
   return static_cast<int>(embedding->shape[1]);
 }
 
-// Heads and head size: the same rules everywhere.
-Status read_heads(const Keys& keys, ModelConfig& config) {
+}  // namespace
+
+Status read_heads(const ShapeKeys& keys, ModelConfig& config) {
   COPPICE_TRY(config.heads, keys.size("attention.head_count"));
   COPPICE_TRY(config.kv_heads, keys.size_or("attention.head_count_kv", config.heads));
   if (config.heads % config.kv_heads != 0)
@@ -83,8 +51,10 @@ Status read_heads(const Keys& keys, ModelConfig& config) {
   return {};
 }
 
+namespace {
+
 // What every architecture states. Widths are multiples of 32, the group of an activation's scale.
-Status read_common(const Keys& keys, const Architecture& row, ModelConfig& config) {
+Status read_common(const ShapeKeys& keys, const Architecture& row, ModelConfig& config) {
   config.architecture = std::string(row.name);
   config.name = std::string(keys.file.text_or("general.name", ""));
   COPPICE_TRY(config.hidden, keys.size("embedding_length"));
@@ -110,7 +80,9 @@ Status read_common(const Keys& keys, const Architecture& row, ModelConfig& confi
   return {};
 }
 
-Status read_rope(const Keys& keys, ModelConfig& config) {
+}  // namespace
+
+Status read_rope(const ShapeKeys& keys, ModelConfig& config) {
   config.positions = Positions::rope;
   if (keys.has("rope.freq_base")) {
     COPPICE_TRY(config.rope_base, keys.positive("rope.freq_base"));
@@ -135,8 +107,10 @@ Status read_rope(const Keys& keys, ModelConfig& config) {
   return {};
 }
 
+namespace {
+
 Result<ModelConfig> read_llama(const gguf::File& file, const Architecture& row) {
-  const Keys keys{file, std::string(row.name)};
+  const ShapeKeys keys{file, std::string(row.name)};
   ModelConfig config;
   COPPICE_TRY_STATUS(read_common(keys, row, config));
   COPPICE_TRY_STATUS(read_rope(keys, config));
@@ -149,7 +123,7 @@ Result<ModelConfig> read_llama(const gguf::File& file, const Architecture& row) 
 }
 
 Result<ModelConfig> read_gpt2(const gguf::File& file, const Architecture& row) {
-  const Keys keys{file, std::string(row.name)};
+  const ShapeKeys keys{file, std::string(row.name)};
   ModelConfig config;
   COPPICE_TRY_STATUS(read_common(keys, row, config));
   COPPICE_TRY(const double eps, keys.positive("attention.layer_norm_epsilon"));
@@ -208,6 +182,11 @@ Result<const Architecture*> find_architecture(const gguf::File& file) {
     if (row.name == name) return &row;
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
+  if (name == "eagle3")  // model/head_model.h
+    return fail(
+        fmt::format("{}: general.architecture is \"eagle3\": this is a draft head, which guesses for "
+                    "the model it was made for as drafter head({})",
+                    file.path(), file.path()));
   return fail(fmt::format("{}: general.architecture is \"{}\", which is not supported; there are: {}",
                           file.path(), std::string(name), names));
 }

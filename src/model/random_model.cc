@@ -1,6 +1,5 @@
-// Weights are made so that every rounding is the same everywhere: a splitmix64 generator, and a bell curve as
-// the sum of four uniform numbers (no libm). Scales: the token embedding is small beside what the blocks add,
-// else a tied head would answer every token with itself; the last norm's weights then widen the logits.
+// Scales: the token embedding is small beside what the blocks add, else a tied head would answer every token
+// with itself; the last norm's weights then widen the logits.
 #include "model/random_model.h"
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "base/check.h"
 #include "gguf/writer.h"
 #include "model/architectures.h"
+#include "model/random_numbers.h"
 #include "model/slim.h"
 #include "quant/formats.h"
 
@@ -21,29 +21,6 @@ namespace {
 
 constexpr float kEmbeddingSpread = 0.1f;
 constexpr float kLogitSpread = 2.5f;  // standard deviation of the logits
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  void skip(std::int64_t draws) { state_ += kStep * static_cast<std::uint64_t>(draws); }
-  std::uint64_t bits() {
-    std::uint64_t z = (state_ += kStep);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  // Mean 0, standard deviation about 1: each 16-bit uniform has a variance of 65536^2 / 12.
-  float bell() {
-    const std::uint64_t b = bits();
-    std::int64_t sum = -2 * 65535;
-    for (int i = 0; i < 4; ++i) sum += static_cast<std::int64_t>((b >> (16 * i)) & 0xffff);
-    return static_cast<float>(sum) * (1.0f / 37837.0f);  // 65536 / sqrt(3)
-  }
-
- private:
-  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15u;
-  std::uint64_t state_;
-};
 
 void append_utf8(std::string& text, unsigned character) {
   if (character < 0x80) {
@@ -173,7 +150,7 @@ Status Maker::check_sizes() const {
 Status Maker::check_format(std::string_view field, const std::string& name,
                            std::initializer_list<int> inputs) const {
   const Format* format = find_format(name);
-  if (format == nullptr) {
+  if (format == nullptr || !format->weights) {
     std::string names;
     for (const Format& row : formats()) names += (names.empty() ? "" : ", ") + std::string(row.name);
     return fail(fmt::format("{} = {}: there is no such format; there is {}", field, name, names));

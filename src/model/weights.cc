@@ -68,6 +68,8 @@ Result<const gguf::Tensor*> Loader::find(const std::string& name, std::int64_t i
     return refuse(name,
                   fmt::format("has the shape {}, but must have {}", shape_text(*tensor),
                               vector ? fmt::format("{}", inputs) : fmt::format("{} x {}", inputs, outputs)));
+  if (!tensor->format->weights)
+    return refuse(name, fmt::format("has the type {}, which is no type of weights", tensor->format->name));
   used_.insert(name);
   return tensor;
 }

@@ -23,6 +23,9 @@ constexpr Format kFormats[] = {
     { 8, "Q8_0", 32, 34, PackedKind::q8,        q8_0::unpack, q8_0::quantize, q8_0::pack_rows, q8_0::find_nonfinite},
     {30, "BF16",  1,  2, PackedKind::bf16,      bf16::unpack, bf16::quantize, bf16::pack_rows, bf16::find_nonfinite},
 };
+// Maps of token ids (the d2t of a draft head).
+constexpr Format kIntegers =
+    {27, "I64",   1,  8, PackedKind::f32,       i64::unpack,  i64::quantize,  i64::pack_rows,  i64::find_nonfinite, false};
 // clang-format on
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
@@ -39,13 +42,13 @@ std::span<const Format> formats() { return kFormats; }
 const Format* find_format(std::uint32_t type) {
   for (const Format& format : kFormats)
     if (format.type == type) return &format;
-  return nullptr;
+  return type == kIntegers.type ? &kIntegers : nullptr;
 }
 
 const Format* find_format(std::string_view name) {
   for (const Format& format : kFormats)
     if (same_letters(format.name, name)) return &format;
-  return nullptr;
+  return same_letters(kIntegers.name, name) ? &kIntegers : nullptr;
 }
 
 std::size_t row_bytes(const Format& format, std::int64_t values) {
@@ -91,7 +94,7 @@ void pack_groups(const Format& format, const std::byte* tensor, PackedMatrix& ma
 }
 
 Result<PackedMatrix> pack(const Format& format, const std::byte* tensor, int outputs, int inputs) {
-  if (outputs < 1 || inputs < 1 || inputs % format.block_values != 0)
+  if (outputs < 1 || inputs < 1 || inputs % format.block_values != 0 || !format.weights)
     return fail(fmt::format(
         "a {} matrix of {} rows of {} values cannot be packed: rows of a multiple of {} values can",
         format.name, outputs, inputs, format.block_values));

@@ -29,11 +29,12 @@ struct Format {
   void (*pack_rows)(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group);
   // The first scale that is not finite in [blocks, count values), as a value index; -1 if none.
   std::int64_t (*find_nonfinite)(const std::byte* blocks, std::int64_t count);
+  bool weights = true;  // false: integers, which a file may hold beside its weights. They are never packed
 };
 
-std::span<const Format> formats();
-const Format* find_format(std::uint32_t type);     // null if there is no such row
-const Format* find_format(std::string_view name);  // case-insensitive
+std::span<const Format> formats();                 // of weights
+const Format* find_format(std::uint32_t type);     // null if there is no such row; knows I64 too
+const Format* find_format(std::string_view name);  // case-insensitive; the same
 
 std::size_t row_bytes(const Format& format, std::int64_t values);
 

@@ -181,6 +181,20 @@ TEST(Formats, AreFoundByTypeAndByNameInAnyCase) {
   EXPECT_EQ(find_format(""), nullptr);
 }
 
+TEST(Formats, IntegersAreReadButAreNoWeights) {
+  const Format& format = *find_format("I64");
+  EXPECT_EQ(find_format(27u), &format);
+  EXPECT_FALSE(format.weights);
+  for (const Format& row : formats()) EXPECT_TRUE(row.weights) << row.name;
+  const float values[] = {0, -3, 49151, std::numeric_limits<float>::infinity()};
+  std::vector<std::byte> bytes(row_bytes(format, 4));
+  format.quantize(values, bytes.data(), 4);
+  float back[4];
+  format.unpack(bytes.data(), back, 4);
+  EXPECT_EQ(std::vector<float>(back, back + 4), (std::vector<float>{0, -3, 49151, 0}));
+  EXPECT_FALSE(pack(format, bytes.data(), 1, 4)) << "no kernel multiplies by them";
+}
+
 TEST(Formats, ThePackedLayoutIsTheOneInTheHeader) {
   // 33 outputs, so that output 16 is lane 0 of the second half and output 32 begins a group; one block.
   const Format& format = *find_format("Q8_0");
