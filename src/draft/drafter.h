@@ -44,6 +44,15 @@ struct PassCost {
   double seconds = 0;
 };
 
+// What the target computed at committed positions, one behind the other: its residual stream at the layers
+// that the drafters of a mix asked for.
+struct Features {
+  int position = 0;                    // of the first row
+  std::span<const float* const> rows;  // each [layers, hidden]
+  std::span<const int> layers;
+  int hidden = 0;
+};
+
 struct DrafterShape {
   int features = 0;     // per candidate, see describe()
   int buckets = 1;      // values of bucket(); at most one drafter of a mix has more than 1
@@ -78,6 +87,16 @@ class Drafter {
 
   // The target drew these, in order; they are part of the committed tokens of later queries.
   virtual void observe(int sequence, std::span<const Token> accepted) = 0;
+
+  // Layers of the target whose residual stream it reads: l is where block l begins, or behind the last.
+  // Empty: it does not look at the target.
+  virtual std::span<const int> feature_layers() const { return {}; }
+  // The target has computed these positions: of the prompt, chunk by chunk, and in each cycle, before
+  // observe(), of the root and what was accepted. `committed` reaches at least one token further. Positions
+  // the target had in its cache already, when the request began, are never shown.
+  virtual void see(int sequence, std::span<const Token> committed, const Features& features) {
+    (void)sequence, (void)committed, (void)features;
+  }
 
   // What it ran since the last call; zeros for cheap ones.
   virtual PassCost take_cost() { return {}; }

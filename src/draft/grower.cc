@@ -88,6 +88,7 @@ struct Grower::State {
   int buckets = 1;
   int bucket_drafter = -1;
   bool costly = false;
+  std::vector<int> feature_layers;  // of all drafters
   std::vector<float> prior;
   std::vector<Sequence> sequences;
   std::vector<JobState> jobs;
@@ -419,11 +420,15 @@ Grower::Grower(std::vector<std::unique_ptr<Drafter>> drafters, const Options& op
     s.offsets.push_back(s.features);
     s.features += shape.features;
     s.costly = s.costly || shape.costly;
+    for (const int layer : s.drafters[d]->feature_layers()) s.feature_layers.push_back(layer);
     if (shape.buckets > 1 && s.bucket_drafter < 0) {
       s.bucket_drafter = static_cast<int>(d);
       s.buckets = shape.buckets;
     }
   }
+  std::sort(s.feature_layers.begin(), s.feature_layers.end());
+  s.feature_layers.erase(std::unique(s.feature_layers.begin(), s.feature_layers.end()),
+                         s.feature_layers.end());
   COPPICE_CHECK(s.features <= kMaxFeatures);  // make_grower() refuses such a mix with a sentence
   s.prior = Mixture::untaught(s.features, s.buckets);
   s.sequences.reserve(options.sequences);
@@ -547,6 +552,13 @@ void Grower::accept(int sequence, std::span<const Token> accepted) {
   state_->sequence(sequence).store.clear();
   state_->sequence(sequence).drawing.forget();
   for (auto& drafter : state_->drafters) drafter->observe(sequence, accepted);
+}
+
+std::span<const int> Grower::feature_layers() const { return state_->feature_layers; }
+
+void Grower::see(int sequence, std::span<const Token> committed, const Features& features) {
+  for (auto& drafter : state_->drafters)
+    if (!drafter->feature_layers().empty()) drafter->see(sequence, committed, features);
 }
 
 std::span<const std::unique_ptr<Drafter>> Grower::drafters() const { return state_->drafters; }

@@ -41,6 +41,10 @@ class Grower {
   // the drafters.
   void observe(int sequence, std::span<const Token> committed, std::span<const Token> accepted);
 
+  // Layers whose states some drafter reads, ascending; and what the target computed there (Drafter::see).
+  std::span<const int> feature_layers() const;
+  void see(int sequence, std::span<const Token> committed, const Features& features);
+
   // For acceptance = rejection: what the children of this node of the last tree were drawn from, [vocab],
   // valid until observe(); empty when they are certain guesses. `at`: committed as when the tree was grown.
   std::span<const float> distribution(int sequence, const PathState& at) const;

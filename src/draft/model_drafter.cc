@@ -9,15 +9,6 @@
 #include "model/slim.h"
 
 namespace coppice::core {
-namespace {
-
-float clamped_logit(float logprob) {
-  const float p = std::clamp(std::exp(logprob), 1e-4f, 1.0f - 1e-4f);
-  return std::log(p / (1.0f - p));
-}
-
-}  // namespace
-
 int width_for(const Model& model, float capacity) {
   const std::span<const Variant> variants = model.variants();
   int nearest = 0;
@@ -93,7 +84,7 @@ Status ModelDrafter::begin(int sequence, std::span<const Token> tokens, const Sa
   s.stopped = false;
   s.length = static_cast<int>(tokens.size());
   s.tree.reset(tokens.back());
-  for (Said& said : s.said) said.known = false, said.asked = kNoNode;
+  for (Node& said : s.said) said.known = false, said.asked = kNoNode;
   return {};
 }
 
@@ -157,7 +148,7 @@ void ModelDrafter::teach_inner(int sequence) {
   const Sequence& s = sequences_[sequence];
   std::array<Token, kMaxTreeDepth> path;
   for (int node = 0; node < s.tree.size(); ++node) {
-    const Said& said = s.said[node];
+    const Node& said = s.said[node];
     if (!said.known || said.count == 0 || (said.has_q && said.asked == kNoNode)) continue;
     const auto depth = static_cast<std::size_t>(s.tree.path(node, path.data()));
     inner_->teach(sequence, {path.data(), depth}, said.has_q ? s.tree.token(said.asked) : said.top[0].token);
@@ -250,8 +241,7 @@ void ModelDrafter::predict(std::span<Query> queries) {
     if (nodes_[i] == kNoNode) continue;
     const Said& said = sequences_[query.sequence].said[nodes_[i]];
     if (!said.known) continue;
-    query.count = std::min({query.wanted, said.count, kMaxCandidates});
-    for (int c = 0; c < query.count; ++c) query.candidates[c] = {said.top[c].token, said.top[c].logprob};
+    answer(said, query);
   }
 }
 
@@ -355,15 +345,9 @@ void ModelDrafter::listen(int row, const Place& place) {
   Sequence& s = sequences_[place.sequence];
   std::array<Token, kMaxTreeDepth> path;
   const auto depth = static_cast<std::size_t>(s.tree.path(place.node, path.data()));
-  Said& said = s.said[place.node];
-  const PathState state{s.committed, {path.data(), depth}};
   const LogitRow logits{context_->logits(row), context_->maxima(row)};
-  said.count = s.sampler->rank(logits, state, scratch_, {said.top, kMaxCandidates});
-  said.best_logprob = -1e9f;
-  for (int c = 0; c < said.count; ++c) said.best_logprob = std::max(said.best_logprob, said.top[c].logprob);
-  said.known = true;
-  said.has_q = s.offers_q && s.sampler->distribution(logits, state, scratch_).has_value();
-  if (said.has_q) std::copy_n(scratch_.probabilities.begin(), vocab(), q_of(s, place.node));
+  core::listen(s.said[place.node], *s.sampler, logits, {s.committed, {path.data(), depth}}, scratch_,
+               s.offers_q ? q_of(s, place.node) : nullptr);
 }
 
 std::span<const float> ModelDrafter::distribution(const Query& query) const {
@@ -373,32 +357,11 @@ std::span<const float> ModelDrafter::distribution(const Query& query) const {
   return {s.q.get() + static_cast<std::size_t>(node) * vocab(), vocab()};
 }
 
-// [spoke, its chance (logit), gap to its best, is its best, how sure it is of its best, rank, not listed].
-// All free of noise: the mixture adds that.
 void ModelDrafter::describe(const Query& query, std::span<const Token> tokens, float* out, int stride) {
   const Sequence& s = sequences_[query.sequence];
   const int node = out_of_reach(s, query.state) ? kNoNode : find(s, query.state.path);
   if (node == kNoNode || !s.said[node].known) return;
-  const Said& said = s.said[node];
-  const float sure = 0.25f * clamped_logit(said.best_logprob);
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    float* f = out + i * static_cast<std::size_t>(stride);
-    f[0] = 1.0f;
-    f[4] = sure;
-    int c = 0;
-    while (c < said.count && said.top[c].token != tokens[i]) ++c;
-    if (c == said.count) {
-      f[1] = -2.5f;
-      f[2] = -2.0f;
-      f[6] = 1.0f;
-      continue;
-    }
-    const float gap = said.top[c].logprob - said.best_logprob;
-    f[1] = 0.25f * clamped_logit(said.top[c].logprob);
-    f[2] = 0.25f * std::max(gap, -8.0f);
-    f[3] = gap == 0.0f ? 1.0f : 0.0f;
-    f[5] = 1.0f / static_cast<float>(1 + c);
-  }
+  core::describe(s.said[node], tokens, out, stride);
 }
 
 }  // namespace coppice::core

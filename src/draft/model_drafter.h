@@ -17,13 +17,14 @@
 #include "draft/drafter.h"
 #include "draft/grower.h"
 #include "draft/registry.h"
+#include "draft/said.h"
 #include "model/model.h"
 
 namespace coppice::core {
 
 class ModelDrafter : public Drafter {
  public:
-  static constexpr int kFeatures = 7;
+  static constexpr int kFeatures = kSaidFeatures;
   static constexpr int kByCapacity = -1;
   static constexpr int kPassRows = 64;  // of one pass, all sequences together; more is several passes
   static constexpr Budget kInnerBudget{12, 8, 0.01f, 1.0f, 0.0f};
@@ -60,14 +61,8 @@ class ModelDrafter : public Drafter {
   Grower* inner() { return inner_.get(); }
 
  private:
-  // What the draft said at a node.
-  struct Said {
-    bool known = false;
-    bool has_q = false;   // see Sequence::q
+  struct Node : Said {
     int asked = kNoNode;  // the first child that was asked about
-    int count = 0;
-    float best_logprob = 0;
-    Ranked top[kMaxCandidates];  // best score first
   };
   struct Sequence {
     int cache = 0;  // the cache's number for it
@@ -77,7 +72,7 @@ class ModelDrafter : public Drafter {
     int variant = 0;            // of the next pass
     std::vector<Token> tokens;  // committed ones, for the next request that starts like this one
     TokenTree tree;
-    std::vector<Said> said;            // [node]
+    std::vector<Node> said;            // [node]
     std::vector<std::uint8_t> wanted;  // [node]
     bool offers_q = false;
     std::unique_ptr<float[]> q;        // [node, vocab], once a request wanted it

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "draft/arguments.h"
 #include "draft/model_drafter.h"
+#include "model/head_model.h"
 #include "model/slim.h"
 
 namespace coppice::core {
@@ -69,7 +70,16 @@ Result<std::unique_ptr<Drafter>> make_model(const DrafterNode& node, const Draft
 Result<std::unique_ptr<Drafter>> make_stage(const DrafterNode& node, const DraftEnvironment& environment) {
   COPPICE_TRY_STATUS(
       check_arguments(node, {.files = 1, .inner = true, .options = {"nodes", "depth", "width"}}));
-  COPPICE_TRY(auto inner, make_grower(node.inner, environment));
+  if (auto file = gguf::File::open(node.files[0]); file && is_head(**file)) {
+    const bool substitute = (*file)->integer_or("coppice.head.substitute", 0) != 0;
+    return fail(node.files[0] +
+                " is a draft head: it reads the target's state at the token before, which nobody has at a "
+                "stage's guesses, and " +
+                (substitute ? "stages do not use its substitute for missing states yet"
+                            : "this one was not trained with a substitute for missing states") +
+                "; write head(" + node.files[0] + ") beside the stage");
+  }
+  COPPICE_TRY(auto inner, make_inner_grower(node.inner, environment));
   return make_draft(node, environment, std::move(inner));
 }
 

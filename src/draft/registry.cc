@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "draft/arguments.h"
+#include "draft/head_drafter.h"
 #include "draft/lookup_drafter.h"
 #include "draft/mixture.h"
 #include "draft/model_drafter.h"
@@ -24,6 +25,7 @@ std::span<const DrafterRow> drafter_rows() {
        "a draft model whose own next tokens the inner mix guesses, to any depth", make_stage},
       {"self", "self(layers=KEPT, window=POSITIONS)",
        "the model itself without some of its blocks or with a window of the text; needs no file", make_self},
+      {"head", "head(HEAD.gguf)", "one block that reads the target's own states (EAGLE-3)", make_head},
   };
   return rows;
 }
@@ -122,6 +124,13 @@ Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEn
   // A mix nothing is known about learns from nothing.
   if (!apply_prior(builtin_prior(), *grower)) compose_prior(builtin_prior(), *grower);
   return grower;
+}
+
+Result<std::unique_ptr<Grower>> make_inner_grower(const DrafterMix& mix,
+                                                  const DraftEnvironment& environment) {
+  DraftEnvironment below = environment;
+  below.for_a_draft = true;
+  return make_grower(mix, below);
 }
 
 }  // namespace coppice::core

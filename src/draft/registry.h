@@ -24,6 +24,7 @@ struct DraftEnvironment {
   // The target itself, for those that draft with it, and its tokenizer. May be null where there is none.
   std::shared_ptr<const Model> target;
   const Tokenizer* tokenizer = nullptr;
+  bool for_a_draft = false;  // what is made guesses what a draft says, not what the target draws
   ThreadPool* pool = nullptr;
   int sequences = 1;
   int context = 2048;  // positions per sequence
@@ -43,5 +44,7 @@ std::span<const DrafterRow> drafter_rows();
 
 // A whole mix; null when it is empty. An unknown name or option is refused with the choices there are.
 Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEnvironment& environment);
+// The mix under a draft.
+Result<std::unique_ptr<Grower>> make_inner_grower(const DrafterMix& mix, const DraftEnvironment& environment);
 
 }  // namespace coppice::core

@@ -121,7 +121,7 @@ Result<std::unique_ptr<Drafter>> make_self(const DrafterNode& node, const DraftE
     model = Model::of_blocks(model, blocks);
   }
   options.variant = model->whole();
-  COPPICE_TRY(auto inner, make_grower(node.inner, environment));
+  COPPICE_TRY(auto inner, make_inner_grower(node.inner, environment));
   COPPICE_TRY(auto made, ModelDrafter::make(std::move(model), std::move(inner), options, *environment.pool));
   return std::unique_ptr<Drafter>(std::move(made));
 }

@@ -2,6 +2,7 @@
 // at the child that somebody guessed, until nobody did. docs/architecture.md, "The whole idea in a dozen
 // lines".
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/os.h"
@@ -39,6 +40,11 @@ bool Engine::step() {
       accept(request);
       request.generation.stats.decode_seconds += seconds() - pass.start;
     } else {
+      if (request.row_count > 0) {
+        shown_.resize(static_cast<std::size_t>(request.row_count));
+        std::iota(shown_.begin(), shown_.end(), request.first_row);
+        show_features(request, rows_[static_cast<std::size_t>(request.first_row)].position, shown_);
+      }
       request.generation.stats.prefill_seconds += seconds() - pass.start;
       report(request, static_cast<int>(request.generation.tokens.size()));
     }
@@ -48,7 +54,7 @@ bool Engine::step() {
 }
 
 bool Engine::draws(const Active& request) const {
-  return request.row_count > 0 && rows_[static_cast<std::size_t>(request.first_row)].wants != kNothing;
+  return request.row_count > 0 && (rows_[static_cast<std::size_t>(request.first_row)].wants & kLogits) != 0;
 }
 
 // Bytes are shared out by rows; the pass itself is counted for the first who draws in it, so that a sum over
@@ -113,7 +119,7 @@ void Engine::add_tree_rows(Active& request) {
     row.position = root_position + tree.depth(node);
     row.slot = node == 0 ? kCommitted : node - 1;
     row.parent_slot = node == 0 || tree.parent(node) == 0 ? kCommitted : tree.parent(node) - 1;
-    row.wants = kLogits;
+    row.wants = kLogits | (reads_features(request) ? kFeatures : kNothing);
     rows_.push_back(row);
   }
 }
@@ -128,6 +134,7 @@ void Engine::add_prompt_rows(Active& request, int room) {
     row.sequence = request.sequence;
     row.token = request.tokens[static_cast<std::size_t>(cached + i)];
     row.position = cached + i;
+    row.wants = reads_features(request) ? kFeatures : kNothing;
     rows_.push_back(row);
   }
 }
@@ -180,6 +187,10 @@ void Engine::accept(Active& request) {
   if (request.request.trace)
     trace(request, std::span<const int>(nodes, static_cast<std::size_t>(depth + 1)), last);
   stats.sample_seconds += seconds() - start;
+  // Every visited node that gave a token: the row of the token before it.
+  shown_.resize(request.generation.tokens.size() - static_cast<std::size_t>(first));
+  for (std::size_t d = 0; d < shown_.size(); ++d) shown_[d] = request.first_row + nodes[d];
+  show_features(request, static_cast<int>(request.tokens.size() - 1 - shown_.size()), shown_);
   observe(request, first);
   report(request, first);
 }
@@ -228,6 +239,22 @@ bool Engine::append(Active& request, const Draw& drawn, int source) {
     finish(request, StopReason::context_full);
   }
   return !request.done;
+}
+
+bool Engine::reads_features(const Active& request) const {
+  return request.budget.nodes > 0 && !context_->options().feature_layers.empty();
+}
+
+// What the target computed at `position` and behind it, for drafters that read its states.
+void Engine::show_features(Active& request, int position, std::span<const int> rows) {
+  if (!reads_features(request) || rows.empty()) return;
+  const double start = seconds();
+  features_.clear();
+  for (const int row : rows) features_.push_back(context_->features(row).data());
+  const Features features{position, features_, context_->options().feature_layers,
+                          setup_.model->config().hidden};
+  setup_.grower->see(request.slot, request.tokens, features);
+  request.generation.stats.draft_seconds += seconds() - start;
 }
 
 void Engine::observe(Active& request, int first) {

@@ -27,6 +27,8 @@ Engine::Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_
       scratch_(setup_.model->config().vocab) {
   for (int slot = setup_.max_requests; slot-- > 0;) free_slots_.push_back(slot);
   rows_.reserve(static_cast<std::size_t>(max_rows(setup_)));
+  shown_.reserve(rows_.capacity());
+  features_.reserve(rows_.capacity());
   jobs_.reserve(static_cast<std::size_t>(setup_.max_requests));
 }
 
@@ -69,6 +71,10 @@ Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
   options.kv.slots = std::max(1, setup.speculation.nodes);
   options.max_rows = max_rows(setup);
   options.max_logits = setup.max_requests * (setup.speculation.nodes + 1);
+  if (setup.grower) {
+    const auto layers = setup.grower->feature_layers();
+    options.feature_layers.assign(layers.begin(), layers.end());
+  }
   COPPICE_TRY(auto context, Context::make(setup.model, options, *setup.pool));
   return std::unique_ptr<Engine>(new Engine(std::move(setup), std::move(context), std::move(policy)));
 }

@@ -74,6 +74,8 @@ class Engine {
   void accept(Active& request);
   Result<Draw> draw(Active& request, int node);
   bool append(Active& request, const Draw& draw, int source);
+  bool reads_features(const Active& request) const;
+  void show_features(Active& request, int position, std::span<const int> rows);
   void observe(Active& request, int first);
   void trace(Active& request, std::span<const int> path, Token drawn);
   void report(Active& request, int first);
@@ -91,6 +93,8 @@ class Engine {
   std::vector<int> free_slots_;  // of the grower
   std::vector<Row> rows_;
   std::vector<GrowJob> jobs_;
+  std::vector<int> shown_;              // rows whose features drafters are shown
+  std::vector<const float*> features_;  // of those rows
 };
 
 }  // namespace coppice::core

@@ -10,6 +10,7 @@
 #include "draft/expression.h"
 #include "draft/model_drafter.h"
 #include "draft/registry.h"
+#include "model/random_head.h"
 #include "model/random_model.h"
 
 namespace coppice::core::laws {
@@ -285,6 +286,16 @@ const LawModel& slim_llama() {
     return make_random("slim-llama", options);
   }();
   return model;
+}
+
+std::string head_for(const LawModel& model) {
+  RandomHeadOptions options;
+  options.formats = {"Q4_1", "Q8_0"};
+  options.rows = model.model->config().vocab - 7;
+  const std::string path = temporary_folder() + "/" + model.name + ".head.gguf";
+  const Status written = write_random_head(model.model->config(), options, path);
+  EXPECT_TRUE(written) << (written ? "" : written.error().message);
+  return path;
 }
 
 const LawModel& smollm2() {

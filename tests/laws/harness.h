@@ -30,6 +30,8 @@ const LawModel& random_gpt2();
 const LawModel& other_llama();  // other weights, the same vocabulary: a bad draft for random_llama()
 const LawModel&
 slim_llama();  // a slimmable draft of widths 0.5, 0.75 and 1 with an exit, the same vocabulary
+// A random draft head's file for a model, whose output knows most of the vocabulary.
+std::string head_for(const LawModel& model);
 const LawModel& smollm2();
 std::vector<const LawModel*> random_models();
 

@@ -174,6 +174,12 @@ TEST(RejectionLaw, AMixOfStageAndLookupEmitsTheTargetsDistribution) {
   expect_exact("stage(" + other() + ", model(" + self() + ") | lookup) | lookup", 10, 4000);
 }
 
+TEST(RejectionLaw, ADraftHeadEmitsTheTargetsDistribution) {
+  const std::string head = "head(\"" + head_for(random_llama()) + "\")";
+  expect_exact(head, 3);
+  expect_exact(head + " | lookup", 10, 8000);
+}
+
 TEST(RejectionLaw, ADraftThatIsTheTargetIsNeverRefused) {
   for (const int nodes : {3, 10}) {
     const Sampled sampled = sample(drafters("model(" + self() + ")"), nodes, 2000);

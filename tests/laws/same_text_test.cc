@@ -145,13 +145,26 @@ TEST(SameText, EveryDrafterAndThreeNestedStages) {
       const std::string self = "\"" + model->path + "\"";
       const std::string other = "\"" + other_llama().path + "\"";
       const std::string slim = "\"" + slim_llama().path + "\"";
+      const std::string head = "head(\"" + head_for(*model) + "\")";
       for (const std::string& drafters :
-           {std::string("lookup"), ngram, ngram + " | lookup", "model(" + self + ")", "model(" + other + ")",
-            "model(" + other + ") | lookup", "stage(" + self + ", lookup)",
-            "stage(" + other + ", " + ngram + " | lookup) | lookup", std::string("self(layers=1) | lookup"),
-            "model(" + slim + ", width=0.5)", "model(" + slim + ", width=exit) | lookup",
-            "stage(" + slim + ", lookup, width=0.75)", std::string("restless"),
-            std::string("self(layers=0-0, window=64)"), std::string("self(lookup, window=64, sink=0)"),
+           {std::string("lookup"),
+            ngram,
+            ngram + " | lookup",
+            "model(" + self + ")",
+            "model(" + other + ")",
+            "model(" + other + ") | lookup",
+            "stage(" + self + ", lookup)",
+            "stage(" + other + ", " + ngram + " | lookup) | lookup",
+            std::string("self(layers=1) | lookup"),
+            "model(" + slim + ", width=0.5)",
+            "model(" + slim + ", width=exit) | lookup",
+            "stage(" + slim + ", lookup, width=0.75)",
+            std::string("restless"),
+            std::string("self(layers=0-0, window=64)"),
+            std::string("self(lookup, window=64, sink=0)"),
+            head,
+            head + " | " + ngram + " | lookup",
+            head + " | stage(" + other + ", lookup)",
             "stage(" + self + ", stage(" + other + ", " + ngram + "))",
             "stage(" + self + ", stage(" + other + ", stage(" + other + ", lookup) | lookup)) | " + ngram}) {
         c.drafters = drafters;
@@ -161,6 +174,62 @@ TEST(SameText, EveryDrafterAndThreeNestedStages) {
       }
     }
   }
+}
+
+// A hot draw is mostly noise, which the head shares: its guesses are taken at times, and its cache follows.
+TEST(SameText, ADraftHeadUnderEverySamplerOptionThreadsAndChunks) {
+  for (const LawModel* model : random_models()) {
+    const std::string head = "head(\"" + head_for(*model) + "\")";
+    int partial = 0, full = 0;
+    for (const NamedSampling& sampling : kSamplings) {
+      Case c = base_case();
+      sampling.set(c.sampling);
+      const Outcome plain = run(*model, c);
+      c.drafters = head;
+      for (const int threads : {1, 2}) {
+        c.threads = threads;
+        c.chunk = threads == 1 ? 3 : 16;
+        c.nodes = threads == 1 ? 5 : 24;
+        const Outcome guessed = run(*model, c);
+        expect_same(plain, guessed, model->name + " head " + sampling.name);
+        partial += guessed.partial;
+        full += guessed.full;
+      }
+    }
+    EXPECT_GT(partial, 0);
+    EXPECT_GT(full, 0);
+  }
+}
+
+TEST(SameText, ADraftHeadAlongPromptsThatBeginAlikeAndBesideNeighbours) {
+  const LawModel& model = random_llama();
+  Case c = base_case();
+  c.sampling.temperature = 2;
+  std::vector<Case> cases(5, c);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].sampling.seed = i;
+    // 0, 3 and 4 say the same at first; 1 is one token; 2 goes on where 0 ends.
+    if (i == 1) cases[i].prompt.resize(1);
+    if (i == 2) cases[i].prompt = script_of(c, run(model, cases[0]));
+    if (i == 3) cases[i].prompt.resize(12);
+  }
+  c.drafters = "head(\"" + head_for(model) + "\")";
+  auto engine = make_engine(model, c, 2);
+  ASSERT_TRUE(engine);
+  std::vector<std::uint64_t> ids;
+  for (const Case& one : cases) ids.push_back(*engine->submit(request_of(one)));
+  while (engine->step()) {
+  }
+  std::uint64_t reused = 0, guesses = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto generation = engine->take(ids[i]);
+    ASSERT_TRUE(generation.has_value());
+    EXPECT_EQ(ids_of(*generation), run(model, cases[i]).ids) << i;
+    reused += generation->stats.reused_tokens;
+    guesses += generation->stats.guesses;
+  }
+  EXPECT_GT(reused, 0u);
+  EXPECT_GT(guesses, 100u);
 }
 
 TEST(SameText, ADraftThatIsTheTargetIsTakenWhole) {

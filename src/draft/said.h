@@ -1,0 +1,69 @@
+// What a neural draft said at one node, and the features the mixer gets of it. Shared by drafters that run a
+// model.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "draft/drafter.h"
+#include "sample/sampler.h"
+
+namespace coppice::core {
+
+struct Said {
+  bool known = false;
+  bool has_q = false;  // the distribution its guesses may be drawn from was kept
+  int count = 0;
+  float best_logprob = 0;
+  Ranked top[kMaxCandidates];  // best score first
+};
+
+inline constexpr int kSaidFeatures = 7;
+
+// Ranks a row's logits for the request. `q`: [vocab], filled where it is not null and there is a
+// distribution.
+inline void listen(Said& said, const Sampler& sampler, const LogitRow& logits, const PathState& state,
+                   Sampler::Scratch& scratch, float* q) {
+  said.count = sampler.rank(logits, state, scratch, {said.top, kMaxCandidates});
+  said.best_logprob = -1e9f;
+  for (int c = 0; c < said.count; ++c) said.best_logprob = std::max(said.best_logprob, said.top[c].logprob);
+  said.known = true;
+  said.has_q = q != nullptr && sampler.distribution(logits, state, scratch).has_value();
+  if (said.has_q) std::copy(scratch.probabilities.begin(), scratch.probabilities.end(), q);
+}
+
+inline void answer(const Said& said, Query& query) {
+  query.count = std::min({query.wanted, said.count, kMaxCandidates});
+  for (int c = 0; c < query.count; ++c) query.candidates[c] = {said.top[c].token, said.top[c].logprob};
+}
+
+// [spoke, its chance (logit), gap to its best, is its best, how sure it is of its best, rank, not listed].
+// All free of noise: the mixture adds that.
+inline void describe(const Said& said, std::span<const Token> tokens, float* out, int stride) {
+  const auto clamped_logit = [](float logprob) {
+    const float p = std::clamp(std::exp(logprob), 1e-4f, 1.0f - 1e-4f);
+    return std::log(p / (1.0f - p));
+  };
+  const float sure = 0.25f * clamped_logit(said.best_logprob);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    float* f = out + i * static_cast<std::size_t>(stride);
+    f[0] = 1.0f;
+    f[4] = sure;
+    int c = 0;
+    while (c < said.count && said.top[c].token != tokens[i]) ++c;
+    if (c == said.count) {
+      f[1] = -2.5f;
+      f[2] = -2.0f;
+      f[6] = 1.0f;
+      continue;
+    }
+    const float gap = said.top[c].logprob - said.best_logprob;
+    f[1] = 0.25f * clamped_logit(said.top[c].logprob);
+    f[2] = 0.25f * std::max(gap, -8.0f);
+    f[3] = gap == 0.0f ? 1.0f : 0.0f;
+    f[5] = 1.0f / static_cast<float>(1 + c);
+  }
+}
+
+}  // namespace coppice::core
