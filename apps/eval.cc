@@ -1,4 +1,4 @@
-// coppice eval ppl, logits, layers, blocks: passes over a given text.
+// coppice eval ppl, logits, layers, head, blocks: passes over a given text.
 #include <coppice/coppice.h>
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace {
 struct Flags {
   ModelFlags model;
   std::optional<std::string> file, text;
-  std::string output, cache = "f32";
+  std::string output, cache = "f32", head;
   std::vector<Token> ids;
-  int context = 512, chunks = 0, removals = 0;
+  int context = 512, chunks = 0, removals = 0, steps = 1;
 };
 
 // The text to read, before there is a model; none where ids were given.
@@ -30,7 +30,7 @@ Result<std::string> text_of(const Flags& flags) {
 
 template <class Body>
 Result<int> with_tokens(const Flags& flags, Body body) {
-  if (Status kept = keep_inputs(flags.output, {flags.file.value_or("")}); !kept)
+  if (Status kept = keep_inputs(flags.output, {flags.file.value_or(""), flags.head}); !kept)
     return tl::unexpected(kept.error());
   auto text = text_of(flags);
   if (!text) return tl::unexpected(text.error());
@@ -129,6 +129,23 @@ void add_eval(CLI::App& app, const Choose& choose) {
     choose([flags] {
       return with_tokens(*flags,
                          [&](auto& m, auto& t) { return write_logits(m, t, flags->output, flags->cache); });
+    });
+  });
+  CLI::App* head =
+      add(*eval, *flags, "head",
+          "what a draft head says along a text, as float32 .npy [(tokens - steps) * steps, vocab]");
+  head->add_option("--head", flags->head, "the draft head, a GGUF file")->required();
+  head->add_option("-o,--output", flags->output, ".npy file")->required();
+  head->add_option("--steps", flags->steps,
+                   "at each position: one from the target's states, the rest from its own")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  head->add_option("--cache", flags->cache, "KV cache: f32, f16, q8_0")->capture_default_str();
+  head->callback([flags, choose] {
+    choose([flags] {
+      return with_tokens(*flags, [&](auto& m, auto& t) {
+        return write_head_logits(m, flags->head, t, flags->steps, flags->output, flags->cache);
+      });
     });
   });
   CLI::App* layers =

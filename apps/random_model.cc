@@ -33,6 +33,17 @@ Result<int> run(RandomModelOptions options) {
   return kOk;
 }
 
+Result<int> run_head(RandomHeadOptions options, const RandomModelOptions& common) {
+  if (Status kept = keep_inputs(common.output, {options.target}); !kept) return tl::unexpected(kept.error());
+  if (Status writable = check_output(common.output); !writable) return tl::unexpected(writable.error());
+  options.output = common.output;
+  options.seed = common.seed;
+  options.formats = common.formats;
+  if (Status written = write_random_head(options); !written) return tl::unexpected(written.error());
+  say("{}: a draft head for {}\n", options.output, options.target);
+  return kOk;
+}
+
 }  // namespace
 
 void add_random_model(CLI::App& app, const Choose& choose) {
@@ -66,9 +77,20 @@ void add_random_model(CLI::App& app, const Choose& choose) {
   option("--seed", options->seed, "another seed, other weights")->check(not_negative);
   option("-t,--threads", options->threads, "threads; 0: all that this process may use")
       ->check(CLI::Range(0, 1024));
-  command->callback([options, untied, choose] {
+  auto head = std::make_shared<RandomHeadOptions>();
+  command->add_option(
+      "--head-for", head->target,
+      "instead a draft head for this model (a GGUF file), in its shape; of the options above only "
+      "--formats and --seed are used");
+  command->add_option("--head-vocabulary", head->vocabulary, "tokens the head may guess; 0: all")
+      ->check(at_least(0));
+  command
+      ->add_option("--head-layers", head->feature_layers, "layers of the model whose states the head reads")
+      ->delimiter(',');
+  command->add_flag("--head-standardised", head->standardised, "with a mean and a scale of each state");
+  command->callback([options, untied, head, choose] {
     options->tied_head = !*untied;
-    choose([options] { return run(*options); });
+    choose([options, head] { return head->target.empty() ? run(*options) : run_head(*head, *options); });
   });
 }
 

@@ -43,6 +43,11 @@ Result<Perplexity> perplexity(const Model& model, std::span<const Token> tokens,
 // Logits of every position as float32 .npy [tokens, vocab]. Cache as given ("f32", "f16", "q8_0").
 Status write_logits(const Model& model, std::span<const Token> tokens, const std::string& path,
                     const std::string& cache = "f32");
+// What a draft head (a file of architecture eagle3) says along a text, as float32 .npy
+// [(tokens - steps) * steps, vocab]: at each position first from the target's states, then steps - 1 times
+// from its own, fed the text's tokens. Tokens it does not know are at -infinity.
+Status write_head_logits(const Model& model, const std::string& head, std::span<const Token> tokens,
+                         int steps, const std::string& path, const std::string& cache = "f32");
 // Every matmul of one pass into a folder: NNN_<tensor>.in.npy (f32), .codes.npy (int8) and .scales.npy (f32)
 // where the weights are quantised, .out.npy (f32).
 Status write_layers(const Model& model, std::span<const Token> tokens, const std::string& folder);
@@ -129,6 +134,21 @@ struct RandomModelReport {
 };
 // Needs a few megabytes of memory, whatever the shape. Errors name the field; no half-written file is left.
 Result<RandomModelReport> write_random_model(const RandomModelOptions& options);
+
+// A draft head (EAGLE-3) with random weights for a target. It guesses nothing: for measuring what a head
+// costs, and for tests.
+struct RandomHeadOptions {
+  std::string output;
+  std::string target;  // a GGUF file
+  std::uint64_t seed = 1;
+  int vocabulary = 0;                           // tokens it may guess; 0: all
+  std::vector<std::string> formats = {"Q4_1"};  // of its matrices, in turn
+  std::vector<int> feature_layers;  // it reads; empty: a third, two thirds and all of the target's
+  bool standardised = false;        // with a mean and a scale of each feature
+  bool norm_before_residual = false;
+  bool own_embedding = false;  // instead of the target's
+};
+Status write_random_head(const RandomHeadOptions& options);
 
 // Names, usage and summary of the drafters there are.
 struct DrafterHelp {

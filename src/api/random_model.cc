@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "model/architectures.h"
+#include "model/random_head.h"
 
 namespace coppice {
 
@@ -52,6 +54,20 @@ Result<RandomModelReport> write_random_model(const RandomModelOptions& options) 
   core::ThreadPool pool(options.threads > 0 ? options.threads : core::usable_cores());
   COPPICE_TRY(const auto size, core::write_random_model(shape, options.output, pool, options.progress));
   return RandomModelReport{size.parameters, size.bytes};
+}
+
+Status write_random_head(const RandomHeadOptions& options) {
+  COPPICE_TRY(const auto file, core::gguf::File::open(options.target));
+  COPPICE_TRY(const core::ModelConfig target, core::read_config(*file));
+  core::RandomHeadOptions shape;
+  shape.seed = options.seed;
+  shape.rows = options.vocabulary;
+  shape.formats = options.formats;
+  shape.feature_layers = options.feature_layers;
+  shape.standardised = options.standardised;
+  shape.norm_before_residual = options.norm_before_residual;
+  shape.own_embedding = options.own_embedding;
+  return core::write_random_head(target, shape, options.output);
 }
 
 }  // namespace coppice

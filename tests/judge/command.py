@@ -50,6 +50,15 @@ def logits(coppice, model, tokens, folder, cache="f32"):
     return result
 
 
+def head_logits(coppice, model, head, tokens, steps, folder):
+    """[(tokens - steps) * steps, vocab] float32"""
+    out = pathlib.Path(folder) / "head.npy"
+    call(coppice, "eval", "head", "--model", model, "--head", head, "--ids", listed(tokens), "--steps", steps, "--output", out)
+    result = np.load(out)
+    out.unlink()
+    return result
+
+
 def layers(coppice, model, tokens, folder):
     """Writes NNN_<tensor>.{in,codes,scales,out}.npy to a new folder and returns it."""
     out = pathlib.Path(folder) / "layers"

@@ -156,9 +156,16 @@ class Reference:
 
     # ---- the pass ------------------------------------------------------------------------------------------------
 
-    def hidden_rows(self, tokens, cache=None):
-        """The rows that the head multiplies, [..., tokens, hidden]."""
+    def residual(self, tokens, layer):
+        """The residual stream where block `layer` begins; layer = layers: behind the last. [tokens, hidden]"""
+        seen = {}
+        self.hidden_rows(tokens, seen=seen)
+        return seen[layer]
+
+    def hidden_rows(self, tokens, cache=None, seen=None):
+        """The rows that the head multiplies, [..., tokens, hidden]. `seen`: a dict for the residual stream of each layer."""
         tokens = np.asarray(tokens)
+        seen = {} if seen is None else seen
         cache = cache if cache is not None else Cache()
         positions = cache.length + np.arange(tokens.shape[-1])
         x = self.weights["token_embd.weight"][tokens]
@@ -166,13 +173,15 @@ class Reference:
             x = x + self.weights["position_embd.weight"][positions]
         for layer in range(self.layers):
             block = f"blk.{layer}."
+            seen[layer] = x
             q, k, v = self.project(self.norm(x, block + "attn_norm"), block)
             if self.arch == "llama":
                 q, k = self.rope(q, positions), self.rope(k, positions)
             k, v = cache.extend(layer, k, v)
-            seen = np.swapaxes(self.attention(q, k, v, cache.length), -2, -3)
-            x = x + self.matmul(seen.reshape(*seen.shape[:-2], -1), block + "attn_output.weight", block + "attn_output.bias")
+            mixed = np.swapaxes(self.attention(q, k, v, cache.length), -2, -3)
+            x = x + self.matmul(mixed.reshape(*mixed.shape[:-2], -1), block + "attn_output.weight", block + "attn_output.bias")
             x = x + self.feed_forward(self.norm(x, block + "ffn_norm"), block)
+        seen[self.layers] = x
         cache.length += tokens.shape[-1]
         return self.norm(x, "output_norm")
 
