@@ -98,6 +98,15 @@ Status HeadContext::Pass::allocate() {
                     options.max_rows, bytes, memory_available()));
   COPPICE_TRY(memory, Buffer::make(bytes));
   lay_out(Layout(memory.data()));
+  fusing.add(weights.fc, out, out_stride);
+  query_key_value.add(weights.query, qkv, qkv_stride);
+  query_key_value.add(weights.key, qkv + k_offset, qkv_stride);
+  query_key_value.add(weights.value, qkv + v_offset, qkv_stride);
+  attention_output.add(weights.attention_output, out, out_stride);
+  gate_up.add(weights.gate, gate, ff_stride);
+  gate_up.add(weights.up, up, ff_stride);
+  down.add(weights.down, out, out_stride);
+  last.add(head, head_out, head_stride);
   std::fill_n(full_logits, full, -std::numeric_limits<float>::infinity());
   committed.resize(n);
   fused_row.resize(n);

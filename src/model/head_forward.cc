@@ -37,10 +37,7 @@ void HeadContext::Pass::run(int thread) {
   const Lane lane{thread, pool.size()};
   if (!with_features.empty()) fuse(lane);
   begin(lane);
-  const std::array<Product, 3> products{Product{&weights.query, qkv, qkv_stride},
-                                        {&weights.key, qkv + k_offset, qkv_stride},
-                                        {&weights.value, qkv + v_offset, qkv_stride}};
-  multiply(normed, products, static_cast<int>(rows.size()), lane);
+  multiply(normed, query_key_value, attention_output, static_cast<int>(rows.size()), lane);
   store(lane);
   if (live.empty()) return;
   attend(lane);
@@ -64,8 +61,7 @@ void HeadContext::Pass::fuse(const Lane& lane) {
     quantise(fused, static_cast<std::size_t>(j) * width, width, weights.fc.packed.quantised());
   }
   pool.barrier();
-  const std::array<Product, 1> products{Product{&weights.fc, out, out_stride}};
-  multiply(fused, products, static_cast<int>(with_features.size()), lane);
+  multiply(fused, fusing, query_key_value, static_cast<int>(with_features.size()), lane);
 }
 
 void HeadContext::Pass::begin(const Lane& lane) {
@@ -142,8 +138,7 @@ void HeadContext::Pass::attend(const Lane& lane) {
     quantise(normed, static_cast<std::size_t>(j) * q_width, q_width,
              weights.attention_output.packed.quantised());
   pool.barrier();
-  const std::array<Product, 1> products{Product{&weights.attention_output, out, out_stride}};
-  multiply(normed, products, count, lane);
+  multiply(normed, attention_output, gate_up, count, lane);
 }
 
 void HeadContext::Pass::feed_forward(const Lane& lane) {
@@ -158,12 +153,9 @@ void HeadContext::Pass::feed_forward(const Lane& lane) {
     quantise(normed, at, hidden, codes);
   }
   pool.barrier();
-  const std::array<Product, 2> products{Product{&weights.gate, gate, ff_stride},
-                                        {&weights.up, up, ff_stride}};
-  multiply(normed, products, count, lane);
+  multiply(normed, gate_up, down, count, lane);
   activate(lane);
-  const std::array<Product, 1> down{Product{&weights.down, out, out_stride}};
-  multiply(activated, down, count, lane);
+  multiply(activated, down, last, count, lane);
 }
 
 // By groups of 32 columns, so that a single row keeps every thread busy.
@@ -200,12 +192,13 @@ void HeadContext::Pass::output(const Lane& lane) {
   task.y = head_out;
   task.y_stride = head_stride;
   task.rows = count;
-  const Span1 groups = lane.share_of(head.packed.groups());
+  const Span1 groups = share_of(last, 0, lane);
   const int stretch = std::max(
       kLeastGroups, static_cast<int>(kStretchBytes / (static_cast<std::size_t>(count) * kGroupOutputs * 4)));
   for (int first = groups.begin; first < groups.end; first += stretch) {
     const int end = std::min(first + stretch, groups.end);
-    const std::span<const std::byte> next = head.packed.groups_between(end, groups.end);
+    std::span<const std::byte> next = head.packed.groups_between(end, groups.end);
+    if (end == groups.end) next = first_weights(query_key_value, 0, lane);  // of the next level
     task.next = next.data();
     task.next_bytes = std::min(next.size(), kFetchAhead);
     kernels.matmul(task, first, end);
@@ -244,28 +237,47 @@ void HeadContext::Pass::quantise(const Inputs& to, std::size_t at, int count, bo
   if (!finite) bad.store(true);
 }
 
-// All groups of all products are split together; the caller's stage ends with it.
-void HeadContext::Pass::multiply(const Inputs& inputs, std::span<const Product> products, int count,
-                                 const Lane& lane) {
-  int total = 0;
-  for (const Product& product : products) total += product.weights->packed.groups();
+Span1 HeadContext::Pass::share_of(const Products& products, int item, const Lane& lane) const {
+  int first = 0, total = 0;
+  for (int i = 0; i < products.count; ++i) {
+    first += i < item ? products.items[i].weights->packed.groups() : 0;
+    total += products.items[i].weights->packed.groups();
+  }
   const Span1 mine = lane.share_of(total);
-  int first = 0;
-  for (const Product& product : products) {
-    const PackedMatrix& matrix = product.weights->packed;
+  const int groups = products.items[item].weights->packed.groups();
+  return {std::clamp(mine.begin - first, 0, groups), std::clamp(mine.end - first, 0, groups)};
+}
+
+// This thread's share of the first product, from `item` on, that it has a share of; empty if there is none.
+std::span<const std::byte> HeadContext::Pass::first_weights(const Products& products, int item,
+                                                            const Lane& lane) const {
+  for (; item < products.count; ++item) {
+    const Span1 mine = share_of(products, item, lane);
+    if (mine.begin < mine.end)
+      return products.items[item].weights->packed.groups_between(mine.begin, mine.end);
+  }
+  return {};
+}
+
+void HeadContext::Pass::multiply(const Inputs& inputs, const Products& products, const Products& then,
+                                 int count, const Lane& lane) {
+  for (int i = 0; i < products.count; ++i) {
+    const PackedMatrix& matrix = products.items[i].weights->packed;
     if (lane.thread == 0) weight_bytes += matrix.bytes();
-    const int begin = std::clamp(mine.begin - first, 0, matrix.groups());
-    const int end = std::clamp(mine.end - first, 0, matrix.groups());
-    first += matrix.groups();
-    if (begin >= end) continue;
+    const Span1 mine = share_of(products, i, lane);
+    if (mine.begin >= mine.end) continue;
+    std::span<const std::byte> next = first_weights(products, i + 1, lane);
+    if (next.empty()) next = first_weights(then, 0, lane);
     MatmulTask task;
     task.weights = &matrix;
     task.x = inputs.x;
     task.q = {inputs.codes, inputs.scales, inputs.scaled_sums, inputs.sums, matrix.inputs};
-    task.y = product.y;
-    task.y_stride = product.y_stride;
+    task.y = products.items[i].y;
+    task.y_stride = products.items[i].y_stride;
     task.rows = count;
-    kernels.matmul(task, begin, end);
+    task.next = next.data();
+    task.next_bytes = std::min(next.size(), kFetchAhead);
+    kernels.matmul(task, mine.begin, mine.end);
   }
   pool.barrier();
 }

@@ -26,6 +26,14 @@ struct HeadContext::Pass {
     float* y = nullptr;        // [rows, y_stride]
     std::size_t y_stride = 0;  // a multiple of 32
   };
+  // Matmuls over the same inputs; all groups of all of them are split together.
+  struct Products {
+    std::array<Product, 3> items{};
+    int count = 0;
+    void add(const WeightMatrix& weights, float* y, std::size_t y_stride) {
+      items[count++] = {&weights, y, y_stride};
+    }
+  };
   struct Lane {
     int thread, threads;
     Span1 share_of(int total) const { return share(total, thread, threads); }
@@ -48,7 +56,11 @@ struct HeadContext::Pass {
   void output(const Lane& lane);
   void look_at_logits(int group_begin, int group_end, int rows);
 
-  void multiply(const Inputs& inputs, std::span<const Product> products, int rows, const Lane& lane);
+  // `then`: the products this thread computes next, whose first weights it fetches on the way.
+  void multiply(const Inputs& inputs, const Products& products, const Products& then, int rows,
+                const Lane& lane);
+  Span1 share_of(const Products& products, int item, const Lane& lane) const;  // groups of one product
+  std::span<const std::byte> first_weights(const Products& products, int item, const Lane& lane) const;
   void quantise(const Inputs& to, std::size_t at, int count, bool wanted);
   AttentionRow attention_row(int live_row) const;
   float* residual(int row) const { return x + static_cast<std::size_t>(row) * hidden; }
@@ -88,6 +100,8 @@ struct HeadContext::Pass {
   Inputs normed;  // [rows, 2 hidden] of q, k, v; then of the other stages, [rows, hidden] or [rows, q_width]
   Inputs activated;                   // of down
   std::int32_t* row_slots = nullptr;  // [max_rows, slots]: scratch slots a row sees, oldest first
+
+  Products fusing, query_key_value, attention_output, gate_up, down, last;
 
   // The pass at hand.
   std::span<const HeadRow> rows;

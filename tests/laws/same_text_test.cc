@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "draft/katz.h"
 #include "laws/harness.h"
@@ -230,6 +231,53 @@ TEST(SameText, ADraftHeadAlongPromptsThatBeginAlikeAndBesideNeighbours) {
   }
   EXPECT_GT(reused, 0u);
   EXPECT_GT(guesses, 100u);
+}
+
+// What a head guesses right below the root, cycle by cycle: the children's tokens, sorted, by the tokens
+// before.
+using GuessesBelowRoots = std::map<std::size_t, std::vector<Token>>;
+GuessesBelowRoots guesses_below_roots(const LawModel& model, const Case& c) {
+  GuessesBelowRoots guesses;
+  auto engine = make_engine(model, c);
+  if (!engine) return guesses;
+  Request request = request_of(c);
+  request.trace = true;
+  std::size_t committed = c.prompt.size();
+  request.on_event = [&](const Event& event) {
+    if (event.tree == nullptr) return true;
+    std::vector<Token> children;
+    for (const auto& node : event.tree->nodes)
+      if (node.parent == 0) children.push_back(node.token);
+    std::sort(children.begin(), children.end());
+    guesses[committed] = children;
+    committed += event.tokens.size();
+    return true;
+  };
+  EXPECT_TRUE(engine->submit(std::move(request)));
+  while (engine->step()) {
+  }
+  return guesses;
+}
+
+TEST(SameText, ADraftHeadSaysTheSameOfAnAnswerAsOfAPrompt) {
+  const LawModel& model = random_llama();
+  Case c = base_case();
+  c.sampling.temperature = 3;  // mostly noise, which they share: some guesses are taken
+  c.drafters = "head(\"" + head_for(model) + "\")";
+  c.nodes = 64;
+  c.depth = 1;  // all it lists is in the tree
+  const Outcome plain = run(model, c);
+  EXPECT_GT(plain.full, 5);
+  const std::vector<Token> script = script_of(c, plain);
+  int compared = 0;
+  for (const auto& [committed, children] : guesses_below_roots(model, c)) {
+    Case anew = c;
+    anew.prompt.assign(script.begin(), script.begin() + static_cast<std::ptrdiff_t>(committed));
+    anew.sampling.max_tokens = 1;
+    EXPECT_EQ(guesses_below_roots(model, anew)[committed], children) << committed;
+    compared += children.size() == kMaxCandidates;
+  }
+  EXPECT_GT(compared, 10);
 }
 
 TEST(SameText, ADraftThatIsTheTargetIsTakenWhole) {
