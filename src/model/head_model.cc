@@ -173,8 +173,19 @@ Status HeadLoader::vector(const std::string& name, int size, WeightVector& out) 
   return {};
 }
 
-// d2t: the full id of each row of the output. The converter writes ids, which are distinct; older files have
-// what is to be added to the row's number, where most neighbours have the same.
+// The first row whose id is not its own and below `vocab`; -1: all are well.
+std::int64_t wrong_row(std::span<const std::int64_t> ids, int vocab) {
+  std::vector<bool> taken(static_cast<std::size_t>(vocab));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= vocab || taken[static_cast<std::size_t>(ids[i])])
+      return static_cast<std::int64_t>(i);
+    taken[static_cast<std::size_t>(ids[i])] = true;
+  }
+  return -1;
+}
+
+// d2t: the full id of each row of the output. The converter writes ids; what it wrote before, in files that
+// spell hidden_norm, is to be added to the row's number. Where one reading makes no sense it is the other.
 Status HeadLoader::plan_map() {
   const int vocab = config_.block.vocab = target_.config().vocab;
   const gguf::Tensor* map = file_.tensor("d2t");
@@ -187,20 +198,19 @@ Status HeadLoader::plan_map() {
     return refuse("d2t", fmt::format("has {} entries, but the target's vocabulary has {} tokens",
                                      map->shape[0], vocab));
   config_.rows = static_cast<int>(map->shape[0]);
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(config_.rows));
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(config_.rows)), added(ids.size());
   std::memcpy(ids.data(), map->data, ids.size() * sizeof(std::int64_t));
-  if (std::set<std::int64_t>(ids.begin(), ids.end()).size() < ids.size())
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      ids[i] = ids[i] > vocab || ids[i] < -vocab ? -1 : ids[i] + static_cast<std::int64_t>(i);
-  std::vector<bool> taken(static_cast<std::size_t>(vocab));
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab || taken[static_cast<std::size_t>(ids[i])])
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    added[i] = std::clamp<std::int64_t>(ids[i], -vocab, vocab) + static_cast<std::int64_t>(i);
+  if (has(kHiddenNorms[1])) std::swap(ids, added);
+  if (const std::int64_t row = wrong_row(ids, vocab); row >= 0) {
+    if (wrong_row(added, vocab) >= 0)
       return refuse("d2t",
-                    fmt::format("sends row {} to token {}, but every row needs one of its own below {}", i,
-                                ids[i], vocab));
-    taken[static_cast<std::size_t>(ids[i])] = true;
-    weights_.tokens.push_back(static_cast<Token>(ids[i]));
+                    fmt::format("sends row {} to token {}, but every row needs one of its own below {}", row,
+                                ids[static_cast<std::size_t>(row)], vocab));
+    std::swap(ids, added);
   }
+  weights_.tokens.assign(ids.begin(), ids.end());
   return {};
 }
 

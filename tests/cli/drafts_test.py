@@ -27,6 +27,9 @@ class Drafts(program.Case):
     def slice(self, *arguments, source="target.gguf"):
         return self.run_well("slice", source, *arguments)[0]
 
+    def head(self, *arguments):
+        return self.run_well("random-model", "--head-for", self.model, *arguments)
+
     def test_ngram_build_counts_texts_and_token_files(self):
         out, said = self.build("-o", "counts.ngram", "--order", 3, "text.txt", "more.jsonl", "ids.bin")
         tokens = len(self.run_well("tokenize", "-m", self.model, "--ids", "-f", "text.txt")[0].split())
@@ -62,19 +65,30 @@ class Drafts(program.Case):
         self.build("-o", "code.ngram", "text.txt")
         self.slice("-o", "half.gguf", "--layers", 2)
         self.slice("-o", "thin.gguf", "--layers", 1, "--vocabulary", 60, "--text", "text.txt")
+        self.head("-o", "head.gguf", "--head-vocabulary", 200)
         sampled = ["--temp", 0.8, "--top-k", 20, "--repetition-penalty", 1.1, "--seed", 3]
         for options in ([], sampled):
             plain = self.generate("--plain", "--ignore-eos", *options, prompt=PROMPT, tokens=40)
             self.assertEqual(plain["stats"]["guesses"], 0)
             for drafters in ("none", "lookup", "ngram(code.ngram)", "model(half.gguf)", "ngram(code.ngram) | lookup",
                              "stage(half.gguf, ngram(code.ngram) | lookup) | lookup", "stage(half.gguf, stage(thin.gguf, lookup))",
-                             "model(thin.gguf)"):
+                             "model(thin.gguf)", "head(head.gguf)", "head(head.gguf) | stage(thin.gguf, lookup) | lookup"):
                 with self.subTest(drafters=drafters, options=options):
                     answer = self.generate("-d", drafters, "--ignore-eos", *options, prompt=PROMPT, tokens=40)
                     self.assertEqual(answer["ids"], plain["ids"])
                     self.assertEqual(answer["drafters"], drafters)
                     self.assertEqual(answer["stats"]["guesses"] > 0, drafters != "none")
                     self.assertEqual(answer["stats"]["draft_passes"] > 0, ".gguf" in drafters)
+
+    def test_a_draft_head_of_another_model_or_in_the_wrong_place_is_refused(self):
+        self.head("-o", "head.gguf")
+        random_model.write(self.work / "wide.gguf", hidden=128, heads=4)
+        self.assertIn("made for another model", self.refused("generate", "-m", "wide.gguf", "-d", "head(head.gguf)", "hello"))
+        self.assertIn("inside a stage", self.refused("generate", "-m", self.model, "-d", "stage(target.gguf, head(head.gguf))", "hello"))
+        self.assertIn("substitute", self.refused("generate", "-m", self.model, "-d", "stage(head.gguf, lookup)", "hello"))
+        self.assertIn("drafter head(head.gguf)", self.refused("generate", "-m", "head.gguf", "hello"))
+        tensors = {tensor["name"]: tensor for tensor in json.loads(self.run_well("inspect", "head.gguf", "--json")[0])["tensors"]}
+        self.assertEqual(tensors["fc.weight"]["shape"], [3 * 96, 96])
 
     def test_shapes_of_trees_change_no_token(self):
         plain = self.generate("--plain", "--ignore-eos", prompt=PROMPT)["ids"]

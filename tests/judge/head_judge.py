@@ -41,7 +41,7 @@ class Head(Reference):
                 self.weights[shared] = target.weights[shared if shared in target.weights else target.head]
         self.hidden_norm = next(name for name in ("blk.0.attn_norm_2", "blk.0.hidden_norm") if name + ".weight" in self.weights)
         self.ids = np.asarray(file.tensors["d2t"].data) if "d2t" in file.tensors else None
-        if self.ids is not None and len(set(self.ids)) < len(self.ids):
+        if self.ids is not None and self.hidden_norm == "blk.0.hidden_norm":  # offsets, in files of that time
             self.ids = self.ids + np.arange(len(self.ids))
 
     def fuse(self, features):
