@@ -144,7 +144,9 @@ void HeadDrafter::see(int sequence, std::span<const Token> committed, const Feat
   const auto width = static_cast<std::size_t>(shown.hidden);
   for (std::size_t i = 0; i < shown.rows.size(); ++i) {
     const int position = shown.position + static_cast<int>(i);
-    if (position < next_position(lane)) continue;  // of its own cache
+    // Of its own cache; but the row that answers at the root must run again to say anything.
+    if (position == s.length - 2 && position == next_position(lane) - 1) cut(lane, position);
+    if (position < next_position(lane)) continue;
     if (position >= limit_) return;
     if (position > next_position(lane)) restart(lane, position);
     if (lane.waiting_count == kWaiting && !run_all_but_last(lane)) {
