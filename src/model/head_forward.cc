@@ -197,10 +197,8 @@ void HeadContext::Pass::output(const Lane& lane) {
       kLeastGroups, static_cast<int>(kStretchBytes / (static_cast<std::size_t>(count) * kGroupOutputs * 4)));
   for (int first = groups.begin; first < groups.end; first += stretch) {
     const int end = std::min(first + stretch, groups.end);
-    std::span<const std::byte> next = head.packed.groups_between(end, groups.end);
-    if (end == groups.end) next = first_weights(query_key_value, 0, lane);  // of the next level
-    task.next = next.data();
-    task.next_bytes = std::min(next.size(), kFetchAhead);
+    task.next = end < groups.end ? head.packed.stretch(end, groups.end, kFetchAhead)
+                                 : first_weights(query_key_value, 0, lane);  // of the next level
     kernels.matmul(task, first, end);
     look_at_logits(first, end, count);
   }
@@ -249,12 +247,11 @@ Span1 HeadContext::Pass::share_of(const Products& products, int item, const Lane
 }
 
 // This thread's share of the first product, from `item` on, that it has a share of; empty if there is none.
-std::span<const std::byte> HeadContext::Pass::first_weights(const Products& products, int item,
-                                                            const Lane& lane) const {
+WeightStretch HeadContext::Pass::first_weights(const Products& products, int item, const Lane& lane) const {
   for (; item < products.count; ++item) {
     const Span1 mine = share_of(products, item, lane);
     if (mine.begin < mine.end)
-      return products.items[item].weights->packed.groups_between(mine.begin, mine.end);
+      return products.items[item].weights->packed.stretch(mine.begin, mine.end, kFetchAhead);
   }
   return {};
 }
@@ -266,8 +263,6 @@ void HeadContext::Pass::multiply(const Inputs& inputs, const Products& products,
     if (lane.thread == 0) weight_bytes += matrix.bytes();
     const Span1 mine = share_of(products, i, lane);
     if (mine.begin >= mine.end) continue;
-    std::span<const std::byte> next = first_weights(products, i + 1, lane);
-    if (next.empty()) next = first_weights(then, 0, lane);
     MatmulTask task;
     task.weights = &matrix;
     task.x = inputs.x;
@@ -275,8 +270,8 @@ void HeadContext::Pass::multiply(const Inputs& inputs, const Products& products,
     task.y = products.items[i].y;
     task.y_stride = products.items[i].y_stride;
     task.rows = count;
-    task.next = next.data();
-    task.next_bytes = std::min(next.size(), kFetchAhead);
+    task.next = first_weights(products, i + 1, lane);
+    if (task.next.runs == 0) task.next = first_weights(then, 0, lane);
     kernels.matmul(task, mine.begin, mine.end);
   }
   pool.barrier();

@@ -60,7 +60,7 @@ struct HeadContext::Pass {
   void multiply(const Inputs& inputs, const Products& products, const Products& then, int rows,
                 const Lane& lane);
   Span1 share_of(const Products& products, int item, const Lane& lane) const;  // groups of one product
-  std::span<const std::byte> first_weights(const Products& products, int item, const Lane& lane) const;
+  WeightStretch first_weights(const Products& products, int item, const Lane& lane) const;
   void quantise(const Inputs& to, std::size_t at, int count, bool wanted);
   AttentionRow attention_row(int live_row) const;
   float* residual(int row) const { return x + static_cast<std::size_t>(row) * hidden; }
