@@ -26,6 +26,7 @@ bool interrupted();
 void print_line(const std::string& line);
 
 // One file each.
+void add_train_draft(CLI::App& app, const ChooseTraining& choose, const std::string& command);
 void add_train_head(CLI::App& app, const ChooseTraining& choose, const std::string& command);
 
 }  // namespace coppice::app

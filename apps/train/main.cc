@@ -54,6 +54,7 @@ static int run(int argc, char** argv) {
   app.require_subcommand(1);
   Train chosen;
   const ChooseTraining choose = [&chosen](Train train) { chosen = std::move(train); };
+  add_train_draft(app, choose, command_line(argc, argv));
   add_train_head(app, choose, command_line(argc, argv));
   try {
     app.parse(argc, argv);

@@ -67,4 +67,28 @@ struct HeadTraining {
 };
 Result<TrainReport> train_head(const HeadTraining& options);
 
+// A slimmable draft: one llama-shaped file that runs at several widths (docs/file-formats.md).
+struct DraftTraining {
+  std::string target, corpus, out;
+  std::string from;            // a draft to go on from; empty: made of the target's layers
+  std::string rollouts;        // a corpus of the draft's own text, scored by the target (arXiv:2310.08461)
+  double rollout_share = 0.5;  // of the steps that learn from it
+  std::string command;         // for the file's provenance
+  int vocabulary = 16384;      // tokens it can guess
+  int layers = 2;
+  int heads = 0, kv_heads = 0;                               // 0: the target's
+  std::vector<double> widths = {0.5, 0.75, 1.0, 1.25, 1.5};  // 1.5: as wide as the target
+  std::vector<int> source_layers;  // of the target, to begin with; empty: the first and the last ones
+  int exit_layer = -1;             // blocks before the exit at width 0.75; 0: none; -1: 2, or 1 of 2
+  std::string loss = "mix";        // kl, tv, lk, mix
+  double temperature = 0.5;        // of both distributions in the loss
+  int negatives = 1024;            // rows of the head drawn beside the named and the most used; 0: all
+  double narrow_part = 0.5;        // of a step's texts that the narrower widths see
+  double imitate = 0;              // weight of imitating the widest slice
+  bool train_embedding = true;     // of the tokens it can guess
+  std::string format = "Q8_0", head_format = "Q8_0", embedding_format = "Q4_0";  // of the file's matrices
+  TrainLoop loop;
+};
+Result<TrainReport> train_draft(const DraftTraining& options);
+
 }  // namespace coppice
