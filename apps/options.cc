@@ -156,6 +156,9 @@ void SpeculationFlags::add(CLI::App& app, bool drafters) {
   app.add_option("--depth", speculation.depth, "how far ahead a guess may reach")
       ->group(group)
       ->capture_default_str();
+  app.add_option("--width", speculation.width, "guesses at one place; 1: a chain and no tree")
+      ->group(group)
+      ->capture_default_str();
   app.add_option("--price", speculation.price, "the least chance worth a row")
       ->group(group)
       ->capture_default_str();

@@ -37,8 +37,9 @@ struct TreeTrace {
     std::uint32_t sources = 0;  // bit d: drafter d of the mix
     bool taken = false;
   };
-  std::vector<Node> nodes;  // node 0 is the root
-  Token drawn = kNoToken;   // what the target drew at the end of the path taken
+  std::vector<Node> nodes;                         // node 0 is the root
+  Token drawn = kNoToken;                          // what the target drew at the end of the path taken
+  std::uint64_t draft_passes = 0, draft_rows = 0;  // of draft models before this pass, for all requests in it
 };
 
 // What a pass brought for one request. Views live for the call.
@@ -55,6 +56,7 @@ struct Request {
   Sampling sampling;
   std::optional<int> nodes;  // overrides of the engine's speculation, within its limits
   std::optional<int> depth;
+  std::optional<int> width;
   std::optional<float> price;
   bool trace = false;         // Event::tree
   bool show_special = false;  // spell control tokens out in the text

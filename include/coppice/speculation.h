@@ -14,6 +14,7 @@ struct Speculation {
   std::string prior;             // a mixer prior file made for this mix; empty: the built-in one
   int nodes = 5;                 // guesses a pass, at most; 0: plain decoding. [0, 255]
   int depth = 16;                // tokens a guess may reach ahead. [1, 64]
+  int width = 16;                // guesses at one place; 1: a chain and no tree. [1, 16]
   float price = 0.01f;           // the least chance worth a row. [0, 1]
   std::string policy = "fixed";  // how much to draft: "fixed" always spends the budget above
 

@@ -19,8 +19,7 @@
 namespace coppice::core {
 namespace {
 
-constexpr int kMaxBranches = 16;  // children considered at one node
-constexpr int kStart = -1;        // no parent: where growing starts
+constexpr int kStart = -1;  // no parent: where growing starts
 
 struct Grown {
   int parent = kStart;      // in the job's list
@@ -236,7 +235,7 @@ void Grower::State::expand(std::span<const Ask> asks, bool with_costly) {
 void Grower::State::push_children(JobState& state, int parent, const Opinions& o, const float* chances) {
   std::array<int, kMaxUnion> order;
   std::iota(order.begin(), order.begin() + o.count, 0);
-  const int most = std::min(kMaxBranches, o.count);
+  const int most = std::min({kMaxBranches, state.job->budget.width, o.count});
   std::partial_sort(order.begin(), order.begin() + most, order.begin() + o.count,
                     [&](int a, int b) { return chances[a] != chances[b] ? chances[a] > chances[b] : a < b; });
   for (int k = 0; k < most; ++k) {
@@ -275,7 +274,8 @@ bool Grower::State::draw_children(JobState& state, int parent, const Query& quer
   const int sureness = SiblingChances::sureness(q);
   const auto chances = drawing.chances().chances(sureness);
   // Ancestors and earlier siblings come before the last of them in the tree.
-  const int most = std::min(kMaxDrawn, state.job->budget.nodes - state.grown[parent].depth);
+  const int room = state.job->budget.nodes - state.grown[parent].depth;
+  const int most = std::min({kMaxDrawn, state.job->budget.width, room});
   int count = 0;
   while (count < most && state.worth(state.grown[parent].value * chances[count])) ++count;
   const int drawn = drawing.draw(query.state.path, q, count);

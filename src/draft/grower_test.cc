@@ -132,6 +132,15 @@ TEST(Grower, DepthAndNodesAreLimits) {
   EXPECT_EQ(bench.grow({8, 0, 0.0f}).size(), 1);
 }
 
+TEST(Grower, WidthLimitsTheChildrenOfANode) {
+  Bench bench({new FakeDrafter(two)});
+  Budget budget{4, 16, 0.0f};
+  budget.width = 1;
+  EXPECT_EQ(paths(bench.grow(budget)), (Paths{{1}, {1, 1}, {1, 1, 1}, {1, 1, 1, 1}}));
+  budget.width = 2;
+  EXPECT_EQ(paths(bench.grow(budget)), (Paths{{1}, {1, 1}, {2}, {1, 1, 1}}));
+}
+
 TEST(Grower, ACertainChainStopsAtTheDeepestTree) {
   Bench bench({new FakeDrafter([](const Query&) { return std::vector<Candidate>{{1, 9.0f}}; })});
   EXPECT_EQ(bench.grow({200, 200, 0.0f}).size(), 1 + kMaxTreeDepth);

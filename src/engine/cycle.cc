@@ -29,7 +29,7 @@ bool Engine::step() {
   const PassStats& after = context_->stats();
   pass.bytes =
       static_cast<double>(after.weight_bytes + after.kv_bytes - before.weight_bytes - before.kv_bytes);
-  if (setup_.grower) pass.draft = setup_.grower->take_cost();
+  if (setup_.grower) drafted_ = pass.draft = setup_.grower->take_cost();
   for (const auto& entry : active_) pass.drawing += draws(*entry) ? 1 : 0;
   for (auto& entry : active_) {
     Active& request = *entry;
@@ -275,6 +275,8 @@ void Engine::trace(Active& request, std::span<const int> path, Token drawn) {
         {tree.token(n), n == 0 ? -1 : tree.parent(n), tree.value(n), tree.sources(n), taken});
   }
   request.trace.drawn = drawn;
+  request.trace.draft_passes = drafted_.passes;
+  request.trace.draft_rows = drafted_.rows;
 }
 
 // Tells the caller what this pass brought.

@@ -15,6 +15,10 @@ Status Speculation::validate() const {
     return fail(fmt::format("speculation.depth = {} is out of range; 1 to {} are possible", depth,
                             core::kMaxTreeDepth));
   }
+  if (width < 1 || width > core::kMaxBranches) {
+    return fail(fmt::format("speculation.width = {} is out of range; 1 (a chain) to {} are possible", width,
+                            core::kMaxBranches));
+  }
   if (!(price >= 0 && price <= 1)) {
     return fail(fmt::format("speculation.price = {} is out of range; it is a chance, 0 to 1", price));
   }

@@ -15,6 +15,7 @@ using SourceMask = std::uint32_t;  // bit d: drafter d of the mix proposed this 
 inline constexpr int kNoNode = -1;
 inline constexpr int kMaxTreeNodes = 256;  // root included
 inline constexpr int kMaxTreeDepth = 64;
+inline constexpr int kMaxBranches = 16;  // children considered at one node
 
 class TokenTree {
  public:
@@ -61,6 +62,7 @@ struct Budget {
   float capacity = 1.0f;  // width factor of a slimmable draft
   // The least gain, in expected tokens, that another pass of a costly drafter is worth. 0: no early stopping.
   float pass_price = 0.0f;
+  int width = kMaxBranches;  // children a node may have; 1: a chain
 };
 
 }  // namespace coppice::core

@@ -330,6 +330,7 @@ std::unique_ptr<Engine> make_engine(const LawModel& model, const Case& c, int re
   setup.cache = c.cache;
   setup.speculation.nodes = setup.grower ? c.nodes : 0;
   setup.speculation.depth = c.depth;
+  setup.speculation.width = c.width;
   setup.speculation.price = c.price;
   setup.on_logits = std::move(on_logits);
   auto engine = Engine::make(std::move(setup));

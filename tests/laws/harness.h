@@ -41,7 +41,7 @@ struct Case {
   std::string drafters = "none";  // an expression, "scripted" or "restless" (see below)
   std::vector<Token> script;      // scripted: prompt and answer of the plain run
   int truth = 500;                // scripted: of 1,000 nodes, at how many the true token is among the guesses
-  int nodes = 12, depth = 8;
+  int nodes = 12, depth = 8, width = 16;
   float price = 0;
   CacheType cache = CacheType::f16;
   int threads = 2;
