@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -133,5 +134,20 @@ struct LoadReport {
 // The file is read once before, so that it lies in the page cache. To be called in a fresh process: memory
 // that was used before counts.
 Result<LoadReport> bench_load(const std::string& path, const LoadOptions& options);
+
+// How much of an answer is measured. Text that repeats itself for ever is guessed easily by everybody, and
+// what stands behind the function that was asked for is nobody's answer: neither should flatter a drafter.
+enum class AnswerForm {
+  chat,  // ends where it ends
+  code,  // completes a function: ends before the first line that is not indented and stands behind one that
+         // is
+};
+struct AnswerCut {
+  std::size_t tokens = 0;  // of the answer, that count
+  std::string why;         // "end of text", "function", "repeats" or "limit"
+};
+inline constexpr std::size_t kRepeat = 16;  // tokens of a sequence that makes a repetition
+// `repeats`: a sequence of kRepeat tokens comes a third time; the answer ends where that one begins.
+AnswerCut cut_answer(const Tokenizer& tokenizer, std::span<const Token> answer, AnswerForm form);
 
 }  // namespace coppice

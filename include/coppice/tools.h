@@ -15,6 +15,9 @@ namespace coppice {
 // A GGUF file as JSON text: version, keys (long arrays shortened), tensors with format, shape and offset.
 Result<std::string> inspect(const std::string& path);
 
+// 32 hexadecimal digits by which a report says which file it is about. No cryptographic hash.
+Result<std::string> file_hash(const std::string& path);
+
 // CPU, instruction sets (compiled in, usable, chosen), cores, memory, as JSON text.
 std::string system_info();
 

@@ -1,4 +1,5 @@
 #include <coppice/tools.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -6,10 +7,19 @@
 #include <set>
 
 #include "api/impl.h"
+#include "base/check.h"
+#include "base/hash.h"
 #include "base/os.h"
 #include "kernels/kernels.h"
 
 namespace coppice {
+
+Result<std::string> file_hash(const std::string& path) {
+  COPPICE_TRY(const core::MappedFile file, core::MappedFile::open(path));
+  const core::Hash128 hash = core::hash_of(file.bytes());
+  return fmt::format("{:016x}{:016x}", hash.high, hash.low);
+}
+
 namespace {
 
 namespace fs = std::filesystem;
