@@ -2,6 +2,8 @@
 
 #include <coppice/coppice.h>
 
+#include <algorithm>
+
 #include "files.h"
 #include "options.h"
 #include "terminal.h"
@@ -17,6 +19,7 @@ void add_bench(CLI::App& app, const Choose& choose) {
   add_kernels(*bench, choose);
   add_cost(*bench, choose);
   add_load(*bench, choose);
+  add_staged(*bench, choose);
 }
 
 void ReportFlags::add(CLI::App& command) {
@@ -83,6 +86,13 @@ std::string machine_line(const MachineSpeed& machine) {
   return fmt::format("{}, {} threads, {}: at best {:.1f} int8 and {:.1f} f32 billion multiply-adds a second",
                      info["cpu"].get<std::string>(), machine.threads, machine.isa,
                      machine.int8_peak.median / 1e9, machine.f32_peak.median / 1e9);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 std::string percent(double share) { return fmt::format("{:.0f}%", share * 100); }

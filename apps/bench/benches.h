@@ -16,6 +16,7 @@ void add_decode(CLI::App& bench, const Choose& choose);
 void add_kernels(CLI::App& bench, const Choose& choose);
 void add_cost(CLI::App& bench, const Choose& choose);
 void add_load(CLI::App& bench, const Choose& choose);
+void add_staged(CLI::App& bench, const Choose& choose);
 
 // --json FILE.
 struct ReportFlags {
@@ -40,6 +41,7 @@ Result<int> ended(const Error& error);
 
 // "AMD EPYC, 2 threads, avx512vnni: int8 470.1, f32 117.5 billion multiply-adds a second"
 std::string machine_line(const MachineSpeed& machine);
-std::string percent(double share);  // "84%"
+std::string percent(double share);          // "84%"
+double median(std::vector<double> values);  // 0 where there are none
 
 }  // namespace coppice::app

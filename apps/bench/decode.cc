@@ -47,13 +47,6 @@ struct Outcome {
   int prompts = 0;
 };
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 Result<std::vector<Mode>> read_modes(const Flags& flags) {
   auto base = flags.sampling.resolve();
   if (!base) return tl::unexpected(base.error());

@@ -26,6 +26,14 @@ std::string prompt_of(const ordered_json& line) {
   return {};
 }
 
+std::string name_of(const ordered_json& line, int number) {
+  for (const char* key : {"task_id", "question_id"}) {
+    if (!line.contains(key)) continue;
+    return line[key].is_string() ? line[key].get<std::string>() : line[key].dump();
+  }
+  return fmt::format("line {}", number);
+}
+
 }  // namespace
 
 void PromptFlags::add(CLI::App& command) {
@@ -38,10 +46,10 @@ void PromptFlags::add(CLI::App& command) {
   command.add_flag("--chat", chat, "prompts are a user's messages");
 }
 
-Result<std::vector<std::string>> PromptFlags::read() const {
+Result<std::vector<NamedPrompt>> read_prompts(const std::string& path, int limit) {
   auto text = read_text(path);
   if (!text) return tl::unexpected(text.error());
-  std::vector<std::string> prompts;
+  std::vector<NamedPrompt> prompts;
   std::size_t begin = 0;
   for (int number = 1; begin < text->size(); ++number) {
     const std::size_t end = std::min(text->find('\n', begin), text->size());
@@ -55,14 +63,22 @@ Result<std::vector<std::string>> PromptFlags::read() const {
           "{} line {}: a JSON object with \"prompt\", \"turns\", \"question\" or \"text\" is wanted", path,
           number));
     }
-    prompts.push_back(prompt);
+    prompts.push_back({name_of(json, number), prompt});
   }
   if (prompts.empty()) return fail(fmt::format("{} has no prompts", path));
   const std::size_t wanted =
       limit > 0 ? std::min<std::size_t>(static_cast<std::size_t>(limit), prompts.size()) : prompts.size();
-  std::vector<std::string> spread;  // over the whole set
+  std::vector<NamedPrompt> spread;  // over the whole set
   for (std::size_t i = 0; i < wanted; ++i) spread.push_back(prompts[i * prompts.size() / wanted]);
   return spread;
+}
+
+Result<std::vector<std::string>> PromptFlags::read() const {
+  auto prompts = read_prompts(path, limit);
+  if (!prompts) return tl::unexpected(prompts.error());
+  std::vector<std::string> texts;
+  for (NamedPrompt& prompt : *prompts) texts.push_back(std::move(prompt.text));
+  return texts;
 }
 
 Result<std::vector<std::vector<Token>>> PromptFlags::tokenise(const Model& model,

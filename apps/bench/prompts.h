@@ -10,6 +10,12 @@
 
 namespace coppice::app {
 
+struct NamedPrompt {
+  std::string name, text;  // "task_id", "question_id", or the number of the line
+};
+// JSON lines; `limit` of them, spread over the file (0: all). An error names the line that is no prompt.
+Result<std::vector<NamedPrompt>> read_prompts(const std::string& path, int limit);
+
 struct PromptFlags {
   std::string path, instruction;
   int limit = 0;

@@ -1,0 +1,276 @@
+// coppice bench staged: the tables of Spector and Ré (arXiv:2308.04623) on a model of one's own. Every mode
+// writes the same answers in turn; what was counted goes to a journal line by line, and at the end to a JSON
+// file, of which bench/staged/report.py makes pages.
+#include <stdlib.h>
+
+#include <chrono>
+#include <ctime>
+#include <memory>
+
+#include "bench/benches.h"
+#include "bench/staged_calibrate.h"
+#include "bench/staged_journal.h"
+#include "bench/staged_plan.h"
+#include "bench/staged_print.h"
+#include "files.h"
+#include "options.h"
+#include "terminal.h"
+
+namespace coppice::app {
+namespace {
+
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kNoteEvery = 60;  // seconds between lines of progress where nobody sees a bar
+
+struct Flags {
+  ModelFlags model;
+  EngineFlags engine;
+  ReportFlags report;
+  StagedWish wish;
+  std::string config = "bench/staged.json", calibrate;
+  int tokens = 256;
+  std::uint64_t seed = 0;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+ordered_json load_average() {
+  double loads[3] = {0, 0, 0};
+  const int n = getloadavg(loads, 3);
+  return std::vector<double>(loads, loads + std::max(0, n));
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// What a journal must have been made with, to be gone on with.
+Result<ordered_json> settings_of(const Flags& flags, const StagedConfig& config, const Model& model,
+                                 const EngineOptions& options) {
+  auto hash = file_hash(model.info().path);
+  if (!hash) return tl::unexpected(hash.error());
+  ordered_json files = ordered_json::object();
+  for (const auto& [part, path] : config.files) {
+    auto of = file_hash(path);
+    files[part] = {{"path", path}, {"hash", of ? ordered_json(*of) : ordered_json()}};
+  }
+  const ordered_json machine = ordered_json::parse(system_info());
+  return ordered_json{{"coppice_staged", 1},
+                      {"version", COPPICE_VERSION},
+                      {"cpu", machine["cpu"]},
+                      {"isa", machine["isa"]},
+                      {"threads", flags.model.threads},
+                      {"model_hash", *hash},
+                      {"files", files},
+                      {"config", config.text},
+                      {"modes", flags.wish.modes},
+                      {"instruction", flags.wish.instruction},
+                      {"tokens", flags.tokens},
+                      {"rounds", flags.wish.rounds},
+                      {"seed", flags.seed},
+                      {"context", options.context},
+                      {"cache", flags.engine.cache}};
+}
+
+class LongRun {
+ public:
+  LongRun(const Flags& flags, StagedBench& bench, StagedJournal& journal)
+      : flags_(flags), bench_(bench), journal_(journal) {}
+
+  // False: stopped by Ctrl-C; what is finished is in the journal.
+  Result<bool> all(const std::vector<StagedWork>& works) {
+    for (const StagedWork& work : works) {
+      if (journal_.has(work.key())) continue;
+      ++open_;
+      left_ += work.weight();
+    }
+    if (open_ < works.size()) note("[{} of {} are there already]\n", works.size() - open_, works.size());
+    for (const StagedWork& work : works) {
+      if (journal_.has(work.key())) continue;
+      show(work);
+      Status done = one(work);
+      if (interrupted()) return false;
+      if (!done) return tl::unexpected(done.error());
+      done_ += work.weight();
+      ++finished_;
+    }
+    clear_progress();
+    return true;
+  }
+
+ private:
+  Status one(const StagedWork& work) {
+    auto sampling = staged_sampling(work.sampling, flags_.seed, flags_.tokens);
+    if (!sampling) return tl::unexpected(sampling.error());
+    auto record = bench_.measure(work.prompt, *sampling, *work.contenders, work.rounds, work.painted);
+    if (!record) return fail(fmt::format("{}: {}", work.prompt.name, record.error().message));
+    ordered_json whole = {{"group", work.group},
+                          {"set", work.prompt.set},
+                          {"form", work.prompt.form},
+                          {"sampling", work.sampling},
+                          {"prompt", work.prompt.name}};
+    whole.update(*record);
+    return journal_.add(work.key(), whole);
+  }
+
+  void show(const StagedWork& work) {
+    const double spent = seconds_since(start_);
+    std::string left = "time left not known yet";
+    if (done_ > 0) {
+      const auto minutes = static_cast<long>(spent / done_ * (left_ - done_) / 60 + 0.5);
+      left = fmt::format("{}:{:02} h left", minutes / 60, minutes % 60);
+    }
+    const std::string what = fmt::format("{} of {}, {}", finished_ + 1, open_, left);
+    show_progress(work.group, done_ / left_, what);
+    if (stderr_is_terminal() || spent - noted_ < kNoteEvery) return;
+    noted_ = spent;
+    note("[{}: {}]\n", work.group, what);
+  }
+
+  const Flags& flags_;
+  StagedBench& bench_;
+  StagedJournal& journal_;
+  Clock::time_point start_ = Clock::now();
+  double left_ = 0, done_ = 0, noted_ = 0;
+  std::size_t open_ = 0, finished_ = 0;
+};
+
+std::string journal_path(const Flags& flags) {
+  return flags.report.path.empty() ? "" : flags.report.path + ".journal";
+}
+
+Result<int> measure(const Flags& flags, const StagedConfig& config, const Model& model,
+                    const EngineOptions& options) {
+  auto plan = plan_staged(flags.wish, config, model, options.context);
+  if (!plan) return tl::unexpected(plan.error());
+  auto settings = settings_of(flags, config, model, options);
+  if (!settings) return tl::unexpected(settings.error());
+  StagedBench bench(model, options);
+  for (const auto& list : plan->lists) {
+    for (const StagedContender& contender : list) {
+      if (Status made = bench.prepare(contender); !made) return tl::unexpected(made.error());
+    }
+  }
+  auto journal = StagedJournal::open(journal_path(flags), *settings);
+  if (!journal) return tl::unexpected(journal.error());
+  for (const auto& [mode, file] : plan->left_out) note("[{} is left out: there is no file {}]\n", mode, file);
+  catch_interrupts();
+  ordered_json state = {{"begun", utc_now()}, {"load_before", load_average()}};
+  auto finished = LongRun(flags, bench, *journal).all(plan->works);
+  clear_progress();
+  if (!finished) return tl::unexpected(finished.error());
+  state["ended"] = utc_now();
+  state["load_after"] = load_average();
+  print_staged(journal->records());
+  if (!*finished) {
+    note("[stopped; {}]\n", flags.report.path.empty() ? "with --json FILE the same command would go on"
+                                                      : "the same command goes on");
+    return kInterrupted;
+  }
+  ordered_json left_out = ordered_json::object();
+  for (const auto& [mode, file] : plan->left_out) left_out[mode] = file;
+  const ordered_json report = {{"state", state},
+                               {"model", model_json(model.info())},
+                               {"settings", *settings},
+                               {"left_out", left_out},
+                               {"records", journal->records()}};
+  if (Status written = flags.report.write("staged", report); !written) return tl::unexpected(written.error());
+  if (!all_same(journal->records())) {
+    note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
+    return kDiffers;
+  }
+  return kOk;
+}
+
+Result<int> calibrate(const Flags& flags, const StagedConfig& config, const Model& model,
+                      const EngineOptions& options) {
+  catch_interrupts();
+  CalibrateWish wish;
+  wish.prompts = flags.calibrate;
+  if (flags.wish.prompts > 0) wish.limit = flags.wish.prompts;
+  wish.tokens = flags.tokens;
+  wish.seed = flags.seed;
+  wish.samplings = flags.wish.samplings;
+  wish.modes = flags.wish.modes;
+  auto text = calibrate_staged(model, options, config, wish);
+  if (!text) return ended(text.error());
+  if (Status written = write_text(flags.config, text->dump(2) + "\n"); !written)
+    return tl::unexpected(written.error());
+  return kOk;
+}
+
+Result<int> run_staged(const Flags& flags) {
+  if (flags.wish.humaneval.empty() == flags.calibrate.empty())
+    return fail(
+        "say one of --humaneval FILE (to measure) and --calibrate PROMPTS.jsonl (to choose the budgets)");
+  auto config = read_staged_config(flags.config);
+  if (!config) return tl::unexpected(config.error());
+  auto options = flags.engine.resolve({});
+  if (!options) return tl::unexpected(options.error());
+  if (Status right = flags.report.check({flags.wish.humaneval, flags.config}); !right)
+    return tl::unexpected(right.error());
+  auto model = flags.model.load();
+  if (!model) return tl::unexpected(model.error());
+  if (Status right = flags.report.check({model->info().path}); !right) return tl::unexpected(right.error());
+  options->context = options->context > 0 ? options->context : std::min(4096, model->info().context_length);
+  return flags.calibrate.empty() ? measure(flags, *config, *model, *options)
+                                 : calibrate(flags, *config, *model, *options);
+}
+
+}  // namespace
+
+void add_staged(CLI::App& bench, const Choose& choose) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = bench.add_subcommand(
+      "staged", "all ways of speculation on the same answers: speed, bandwidth, who made which token");
+  StagedWish& wish = flags->wish;
+  flags->model.add(*command);
+  command->add_option("--humaneval", wish.humaneval, "JSON lines with \"task_id\" and \"prompt\"");
+  command->add_option("--data", wish.data, "a folder with spec_bench_dev.jsonl, for the part trees");
+  command->add_option("--config", flags->config, "which drafters make a mode, and how much they may draft")
+      ->capture_default_str();
+  command->add_option("--calibrate", flags->calibrate,
+                      "instead: choose the budgets on these prompts and write them to --config");
+  command->add_option("--prompts", wish.prompts, "spread over the set; 0: all (--calibrate: 8)")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command->add_option("--tokens", flags->tokens, "of an answer, at most")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--rounds", wish.rounds, "of each prompt in part main")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--modes", wish.modes, "of part main; without it all whose files are there")
+      ->delimiter(',');
+  command->add_option("--forms", wish.forms, "chat, raw")->delimiter(',')->capture_default_str();
+  command->add_option("--samplings", wish.samplings, "greedy, top-k (50, T=1)")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--parts", wish.parts,
+                   "main (every mode), trees (fixed sizes, agreement), sweeps (exploratory)")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--sweep-prompts", wish.sweep_prompts, "of the sweeps")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command->add_option("--texts", wish.texts, "prompts whose tokens are kept with who made them")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command->add_option("--instruction", wish.instruction, "of the chat form, around the prompt at {}");
+  command->add_option("--seed", flags->seed)->check(not_negative)->capture_default_str();
+  flags->report.add(*command);
+  flags->engine.add(*command);
+  command->callback([flags, choose] { choose([flags] { return run_staged(*flags); }); });
+}
+
+}  // namespace coppice::app

@@ -1,0 +1,52 @@
+// The list of what `coppice bench staged` measures, prompt by prompt.
+#pragma once
+
+#include <coppice/coppice.h>
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "bench/staged_measure.h"
+
+namespace coppice::app {
+
+struct StagedWish {
+  std::string humaneval, data;                    // a file, and a folder with spec_bench_dev.jsonl
+  std::vector<std::string> forms{"chat", "raw"};  // of HumanEval
+  std::vector<std::string> samplings{"greedy", "top-k"};
+  std::vector<std::string> parts{"main", "trees"};  // and "sweeps"
+  std::vector<std::string> modes;                   // of part main; empty: all whose files are there
+  std::string instruction = "Complete the following Python function:\n```python\n{}\n```";
+  int prompts = 0, sweep_prompts = 12, rounds = 1, texts = 3;
+};
+
+struct StagedWork {
+  std::string group;  // "main", "trees", "sweep nodes", ...
+  std::string sampling;
+  StagedPrompt prompt;
+  const std::vector<StagedContender>* contenders = nullptr;  // plain first
+  int rounds = 1;
+  bool painted = false;
+
+  std::string key() const;
+  double weight() const;  // what it takes, in answers
+};
+
+struct StagedPlan {
+  std::list<std::vector<StagedContender>> lists;  // addresses stay
+  std::vector<StagedWork> works;
+  std::vector<std::pair<std::string, std::string>> left_out;  // mode, and the file that is not there
+};
+
+Result<StagedPlan> plan_staged(const StagedWish& wish, const StagedConfig& config, const Model& model,
+                               int context);
+
+// "greedy"; "top-k": the 50 likeliest at temperature 1.
+Result<Sampling> staged_sampling(const std::string& name, std::uint64_t seed, int tokens);
+StagedContender contender_of(const StagedMode& mode, const std::string& sampling);
+// One prompt in its form; an error where it is too long.
+Result<StagedPrompt> staged_prompt(const Model& model, const std::string& set, const std::string& form,
+                                   const std::string& name, const std::string& text, int context);
+
+}  // namespace coppice::app
