@@ -12,6 +12,7 @@
 #include "bench/staged_journal.h"
 #include "bench/staged_plan.h"
 #include "bench/staged_print.h"
+#include "bench/staged_replay.h"
 #include "files.h"
 #include "options.h"
 #include "terminal.h"
@@ -29,6 +30,7 @@ struct Flags {
   EngineFlags engine;
   ReportFlags report;
   StagedWish wish;
+  StagedReplayWish replay;
   std::string config = "bench/staged.json", calibrate;
   int tokens = 256;
   std::uint64_t seed = 0;
@@ -208,10 +210,36 @@ Result<int> calibrate(const Flags& flags, const StagedConfig& config, const Mode
   return kOk;
 }
 
+Result<int> replay(const Flags& flags) {
+  if (flags.replay.draft.empty())
+    return fail("--replay needs --draft FILE: the model whose passes stand for the draft's");
+  if (Status right = flags.report.check({flags.replay.recording, flags.replay.draft}); !right)
+    return tl::unexpected(right.error());
+  auto model = flags.model.load();
+  if (!model) return tl::unexpected(model.error());
+  if (Status right = flags.report.check({model->info().path}); !right) return tl::unexpected(right.error());
+  StagedReplayWish wish = flags.replay;
+  wish.answers = flags.wish.prompts;
+  wish.context = flags.engine.context;
+  wish.cache = flags.engine.cache;
+  auto report = replay_staged(*model, wish);
+  if (!report) return ended(report.error());
+  ordered_json whole = {{"target", model_json(model->info())}, {"recording", wish.recording}};
+  whole.update(*report);
+  if (Status written = flags.report.write("staged-replay", whole); !written)
+    return tl::unexpected(written.error());
+  return kOk;
+}
+
 Result<int> run_staged(const Flags& flags) {
-  if (flags.wish.humaneval.empty() == flags.calibrate.empty())
+  int asked = 0;
+  for (const std::string* file : {&flags.wish.humaneval, &flags.calibrate, &flags.replay.recording})
+    asked += file->empty() ? 0 : 1;
+  if (asked != 1)
     return fail(
-        "say one of --humaneval FILE (to measure) and --calibrate PROMPTS.jsonl (to choose the budgets)");
+        "say one of --humaneval FILE (to measure), --calibrate PROMPTS.jsonl (to choose the budgets) and "
+        "--replay RESULTS.json (for models of other shapes)");
+  if (!flags.replay.recording.empty()) return replay(flags);
   auto config = read_staged_config(flags.config);
   if (!config) return tl::unexpected(config.error());
   auto options = flags.engine.resolve({});
@@ -240,6 +268,10 @@ void add_staged(CLI::App& bench, const Choose& choose) {
       ->capture_default_str();
   command->add_option("--calibrate", flags->calibrate,
                       "instead: choose the budgets on these prompts and write them to --config");
+  command->add_option(
+      "--replay", flags->replay.recording,
+      "instead: the cycles recorded in this file of --json, with -m and --draft doing the passes");
+  command->add_option("--draft", flags->replay.draft, "of --replay: a model of any shape");
   command->add_option("--prompts", wish.prompts, "spread over the set; 0: all (--calibrate: 8)")
       ->check(at_least(0))
       ->capture_default_str();

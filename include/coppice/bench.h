@@ -135,6 +135,30 @@ struct LoadReport {
 // that was used before counts.
 Result<LoadReport> bench_load(const std::string& path, const LoadOptions& options);
 
+// What speculation would bring models of other shapes, if their drafts were taken as recorded ones were: the
+// passes are real and cost what they cost, which guesses are taken follows a recording. Every pass sees the
+// same context. Cheap drafters, the mixer and the draws are not in it.
+struct ReplayCycle {
+  int tokens = 1;        // that the cycle brought
+  int guesses = 0;       // of the tree; the target's pass has one row more
+  int draft_passes = 0;  // before it
+  int draft_rows = 0;    // of them all
+};
+struct ReplayOptions {
+  std::vector<std::vector<ReplayCycle>> answers;
+  std::string draft;  // a file
+  int context = 256;
+  std::string cache = "f16";
+  BenchProgress progress;
+};
+struct ReplayReport {
+  ModelInfo draft;  // path, parameters and bytes alone
+  std::uint64_t tokens = 0, cycles = 0, draft_passes = 0;
+  double plain_seconds = 0, seconds = 0, draft_seconds = 0;
+  Spread speed_up;  // over passes of one row, answer by answer, each right after the other
+};
+Result<ReplayReport> bench_replay(const Model& target, const ReplayOptions& options);
+
 // How much of an answer is measured. Text that repeats itself for ever is guessed easily by everybody, and
 // what stands behind the function that was asked for is nobody's answer: neither should flatter a drafter.
 enum class AnswerForm {

@@ -46,10 +46,7 @@ class CostBench {
   Status measure_passes(std::size_t which);
   Status measure_prefill();
   Status clock_stages(Timed& timed, std::vector<StageTime>& stages);
-  Token token(int position) const {
-    return static_cast<Token>((position * 7919L + 13) % model_.info().vocab);
-  }
-  void make_tree(int rows, int context);
+  Token token(int position) const { return some_token(position, model_.info().vocab); }
   Status go_on() const;  // an error where somebody stops what takes long and says nothing of its own
   double seconds_at_peak() const;  // the matmuls of one row with logits
   double progress_at(std::size_t part) const {
@@ -146,22 +143,6 @@ Status CostBench::fill(int context, bool from_nothing) {
   return {};
 }
 
-// Two children a node: row i hangs on row (i - 1) / 2. The root is committed, as the engine has it.
-void CostBench::make_tree(int rows, int context) {
-  rows_.clear();
-  for (int i = 0; i < rows; ++i) {
-    const int parent = (i - 1) / 2;
-    core::Row row;
-    row.sequence = sequence_;
-    row.token = token(context + i);
-    row.position = i == 0 ? context : rows_[static_cast<std::size_t>(parent)].position + 1;
-    row.slot = i == 0 ? core::kCommitted : i - 1;
-    row.parent_slot = i == 0 || parent == 0 ? core::kCommitted : parent - 1;
-    row.wants = core::kLogits;
-    rows_.push_back(row);
-  }
-}
-
 Status CostBench::measure_passes(std::size_t which) {
   const int context = options_.contexts[which];
   core::KvCache& cache = context_->cache();
@@ -176,7 +157,7 @@ Status CostBench::measure_passes(std::size_t which) {
     timed.push_back({[&] { return context_->forward(rows_); },
                      [&, rows] {
                        cache.rewind(sequence_, context);
-                       make_tree(rows, context);
+                       make_tree_rows(rows_, sequence_, rows, context, model_.info().vocab);
                        return cache.reserve(sequence_, context + 1);
                      }});
   COPPICE_TRY_STATUS(alternate(timed, rounds_, options_.progress, fmt::format("context {}", context),

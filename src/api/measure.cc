@@ -21,6 +21,23 @@ double quantile(const std::vector<double>& sorted, double at) {
 
 }  // namespace
 
+Token some_token(int position, int vocab) { return static_cast<Token>((position * 7919L + 13) % vocab); }
+
+void make_tree_rows(std::vector<core::Row>& rows, int sequence, int count, int context, int vocab) {
+  rows.clear();
+  for (int i = 0; i < count; ++i) {
+    const int parent = (i - 1) / 2;
+    core::Row row;
+    row.sequence = sequence;
+    row.token = some_token(context + i, vocab);
+    row.position = i == 0 ? context : rows[static_cast<std::size_t>(parent)].position + 1;
+    row.slot = i == 0 ? core::kCommitted : i - 1;
+    row.parent_slot = i == 0 || parent == 0 ? core::kCommitted : parent - 1;
+    row.wants = core::kLogits;
+    rows.push_back(row);
+  }
+}
+
 Spread spread_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());

@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/kernels.h"
+#include "model/row.h"
 
 namespace coppice {
 
@@ -26,6 +27,12 @@ struct Stretch {
 };
 Status alternate(std::span<Timed> all, int rounds, const BenchProgress& progress, std::string_view what,
                  Stretch stretch = {});
+
+// The rows of a pass as the engine makes them for a tree, at `context` committed positions: two children a
+// node, row i hangs on row (i - 1) / 2; the root is committed, the others lie in scratch slots, all want
+// logits. Which tokens they are changes nothing.
+void make_tree_rows(std::vector<core::Row>& rows, int sequence, int count, int context, int vocab);
+Token some_token(int position, int vocab);
 
 Spread spread_of(std::vector<double> values);
 Spread divided(std::span<const double> numerators, std::span<const double> denominators);  // by round

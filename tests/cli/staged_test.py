@@ -138,6 +138,25 @@ class Staged(program.Case):
         self.assertNotIn("greedy", config["modes"]["n-gram"])
         self.results("--prompts", 1, "--forms", "chat", "--parts", "main", config="mine.json")
 
+    def test_recorded_cycles_are_replayed_with_models_of_other_shapes(self):
+        report, *_ = self.results("--prompts", 1, "--texts", 1, "--parts", "main", "--samplings", "greedy", "--forms", "chat", name="recorded.json")
+        for name, layers in (("large.gguf", 3), ("small.gguf", 1)):
+            self.run_well("random-model", "-o", name, "--hidden", 96, "--layers", layers, "--heads", 3, "--feed-forward", 128)
+        replay = ["bench", "staged", "--replay", "recorded.json", "-m", "large.gguf", "--draft", "small.gguf", "-t", 1, "-c", 40]
+        out, _ = self.run_well(*replay, "--json", "replayed.json")
+        replayed = json.loads((self.work / "replayed.json").read_text())
+        self.assertEqual((replayed["bench"], replayed["context"], replayed["draft"]["path"]), ("staged-replay", 40, "small.gguf"))
+        self.assertLess(replayed["draft"]["parameters"], replayed["target"]["parameters"])
+        self.assertEqual([m["name"] for m in replayed["modes"]], ["draft chain", "draft tree", "staged tree", "all mixed"])  # those with a draft
+        for mode in replayed["modes"]:
+            counts = report["records"][0]["modes"][mode["name"]]
+            self.assertAlmostEqual(mode["tokens_per_pass"], counts["tokens"] / counts["cycles"])
+            self.assertIn(mode["name"], out)
+        self.assertRegex(self.refused(*replay[:6], "-t", 1), "--replay needs --draft FILE")
+        self.write("bad.json", '{"records": [{"painted": {"x": {"cycles": [[1, 2]]}}}]}')
+        for name, says in (("bad.json", "bad.json: the recording of x has no cycles"), ("staged.json", "staged.json is nothing that")):
+            self.assertRegex(self.refused("bench", "staged", "--replay", name, "-m", "large.gguf", "--draft", "small.gguf"), says)
+
     def test_a_page_is_made_of_the_results(self):
         self.results("--prompts", 2, "--texts", 1, "--parts", "main,trees,sweeps", "--sweep-prompts", 1, name="page.json")
         report = program.ROOT / "bench" / "staged" / "report.py"
