@@ -1,14 +1,17 @@
-// coppice train: starts coppice-train, a program of its own because it alone needs LibTorch.
+// coppice train: drafts and heads start coppice-train, a program of its own because it alone needs LibTorch; the
+// rest is fit.cc.
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
-#include "command.h"
+#include "fit.h"
 
 namespace coppice::app {
 namespace {
@@ -34,12 +37,21 @@ Result<int> run(std::vector<std::string> arguments) {
 }  // namespace
 
 void add_train(CLI::App& app, const Choose& choose) {
-  CLI::App* command =
-      app.add_subcommand("train", "train drafts and heads for a model (coppice-train, needs LibTorch)");
-  command->prefix_command();  // everything behind it is for the other program
-  command->set_help_flag();
-  command->callback(
-      [command, choose] { choose([arguments = command->remaining()] { return run(arguments); }); });
+  CLI::App* train = app.add_subcommand("train", "make what goes with a model: drafts, heads, n-grams, priors");
+  train->require_subcommand(1);
+  add_mixer_training(*train, choose);
+  add_ngram_training(*train, choose);
+  for (const auto& [name, what] : {std::pair{"draft", "distil a small draft of the model (needs LibTorch)"},
+                                   std::pair{"head", "train a head that reads the model's states (needs LibTorch)"}}) {
+    CLI::App* command = train->add_subcommand(name, what);
+    command->prefix_command();  // everything behind it is for the other program
+    command->set_help_flag();
+    command->callback([name = std::string(name), command, choose] {
+      std::vector<std::string> arguments = command->remaining();
+      arguments.insert(arguments.begin(), name);
+      choose([arguments] { return run(arguments); });
+    });
+  }
 }
 
 }  // namespace coppice::app

@@ -9,6 +9,7 @@
 #include "draft/lookup_drafter.h"
 #include "draft/ngram_drafter.h"
 #include "draft/prior.h"
+#include "draft/replay.h"
 #include "mixes.h"
 #include "texts.h"
 
@@ -80,14 +81,8 @@ Status run(const Setup& setup) {
       budget.nodes = nodes;
       budget.price = setup.price;
       COPPICE_TRY(const Sampler sampler, sampler_of(text, vocab));
-      const Replayed one = replay(grower, text, budget, sampler);
-      Replayed& sum = sums[text.kind][nodes];
-      sum.tokens += one.tokens;
-      sum.passes += one.passes;
-      sum.top1 += one.top1;
-      sum.nodes += one.nodes;
-      sum.draft_passes += one.draft_passes;
-      sum.trees = sum.trees * 31 + one.trees;
+      COPPICE_TRY(const Replayed one, replay(grower, text.ids, std::max<std::size_t>(text.start, 2), budget, sampler));
+      sums[text.kind][nodes].add(one);
     }
   }
   for (const auto& [kind, by_nodes] : sums) {

@@ -170,7 +170,7 @@ Status add_self_made(const Model& model, const CorpusOptions& options, CorpusJob
 float pick_temperature(const CorpusOptions& options, std::uint64_t seed) {
   double all = 0;
   for (const CorpusTemperature& choice : options.temperatures) all += choice.share;
-  double at = static_cast<double>(mix_bits(seed ^ 0x7e3a) >> 11) * 0x1p-53 * all;
+  double at = static_cast<double>(core::corpus_bits(seed ^ 0x7e3a) >> 11) * 0x1p-53 * all;
   for (const CorpusTemperature& choice : options.temperatures) {
     if (at < choice.share) return choice.temperature;
     at -= choice.share;
@@ -179,15 +179,6 @@ float pick_temperature(const CorpusOptions& options, std::uint64_t seed) {
 }
 
 }  // namespace
-
-std::uint64_t mix_bits(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-std::uint64_t corpus_seed(std::uint64_t seed, std::uint64_t job) { return mix_bits(mix_bits(seed) ^ job); }
 
 Result<CorpusJobs> corpus_jobs(const Model& model, const CorpusOptions& options,
                                std::vector<std::string> kinds) {

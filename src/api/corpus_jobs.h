@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "corpus/corpus_folder.h"
+
 namespace coppice {
 
 // Job numbers: source * 2^32 + line - 1 in a file's lines, or the how manieth of the self-made ones.
@@ -36,9 +38,7 @@ struct CorpusJobs {
   std::string first_left_out;
 };
 
-// A bijection of 64 bits whose values look random (splitmix64's finaliser).
-std::uint64_t mix_bits(std::uint64_t x);
-std::uint64_t corpus_seed(std::uint64_t seed, std::uint64_t job);  // what Sampling::seed is for this text
+using core::corpus_seed;
 
 // `kinds`: those of an earlier run. Errors name file and line.
 Result<CorpusJobs> corpus_jobs(const Model& model, const CorpusOptions& options,

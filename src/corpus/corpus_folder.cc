@@ -139,4 +139,15 @@ bool is_corpus_folder(const std::string& path) {
   return fs::is_directory(path, ignored) && fs::exists(description_path(path), ignored);
 }
 
+std::uint64_t corpus_bits(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t corpus_seed(std::uint64_t seed, std::uint64_t job) {
+  return corpus_bits(corpus_bits(seed) ^ job);
+}
+
 }  // namespace coppice::core

@@ -33,6 +33,10 @@ int next_corpus_shard(const std::vector<std::string>& shards);
 
 Result<CorpusDescription> read_corpus_description(const std::string& folder);
 Status write_corpus_description(const std::string& folder, const CorpusDescription& description);
+// A bijection of 64 bits whose values look random (splitmix64's finaliser).
+std::uint64_t corpus_bits(std::uint64_t x);
+// What Sampling::seed was for the text of a job, of a corpus of this seed.
+std::uint64_t corpus_seed(std::uint64_t seed, std::uint64_t job);
 bool is_corpus_folder(const std::string& path);  // a folder with a corpus.json
 
 }  // namespace coppice::core

@@ -91,7 +91,7 @@ TEST(CheapDrafters, GuessWhatFollowedBefore) {
   }
 }
 
-TEST(CheapDrafters, DescribeTheRightTokenHigherAndUnseenContextsWithZeros) {
+TEST(CheapDrafters, DescribeTheRightTokenHigherAndUnseenContextsByTheTokenAlone) {
   const Vocabulary v = vocabulary();
   const Sampler greedy = sampler(0);
   const Text text = periodic(200);
@@ -108,7 +108,11 @@ TEST(CheapDrafters, DescribeTheRightTokenHigherAndUnseenContextsWithZeros) {
     const Token strange[] = {61, 62};
     Asked unseen(text, strange, greedy);
     drafter->describe(unseen.query, tokens, x.data(), stride);
-    for (int f = 0; f < features; ++f) EXPECT_EQ(x[f], 0.0f) << drafter->name() << f;
+    constexpr int kOfContexts = 10;  // at least
+    for (int f = 0; f < kOfContexts; ++f) EXPECT_EQ(x[f], 0.0f) << drafter->name() << f;
+    EXPECT_GT(x[drafter->name() == "lookup" ? 14 : kOfContexts], 0.0f);  // how common it is
+    if (drafter->name() != "lookup") continue;
+    for (int f = 0; f < features; ++f) EXPECT_EQ(x[stride + f], 0.0f) << f;  // 63 never stood there
   }
 }
 
@@ -141,6 +145,26 @@ TEST(CheapDrafters, LookupBucketIsTheLongestMatch) {
   EXPECT_EQ(lookup.bucket(Asked(committed, path, greedy).query), 4);
   const Token unseen[] = {9};
   EXPECT_EQ(lookup.bucket(Asked(committed, unseen, greedy).query), 0);
+}
+
+TEST(CheapDrafters, LookupKnowsHowOftenItsMatchesWereRight) {
+  const Sampler greedy = sampler(0);
+  const auto said_of_the_match = [&](const Text& text) {
+    LookupDrafter lookup(1, 100);
+    EXPECT_TRUE(lookup.begin(0, text, greedy));
+    Asked here(text, {}, greedy);
+    const Token followed[] = {2};
+    std::vector<float> x(static_cast<std::size_t>(lookup.shape().features));
+    lookup.describe(here.query, followed, x.data(), lookup.shape().features);
+    return std::vector<float>(x.end() - 5, x.end());
+  };
+  const auto right = said_of_the_match({1, 2, 1, 2, 1, 2, 1, 2, 1});
+  const auto wrong = said_of_the_match({1, 3, 1, 4, 1, 5, 1, 2, 1});
+  EXPECT_EQ(right[0], 1.0f);
+  EXPECT_EQ(wrong[0], 1.0f);
+  EXPECT_GT(right[1], wrong[1]);  // a longer match
+  EXPECT_GT(right[2], 0.0f);
+  EXPECT_LT(wrong[2], 0.0f);
 }
 
 TEST(CheapDrafters, LookupForgetsAtBegin) {

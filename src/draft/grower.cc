@@ -91,6 +91,7 @@ struct Grower::State {
   std::vector<float> prior;
   std::vector<Sequence> sequences;
   std::vector<JobState> jobs;
+  LessonListener* listener = nullptr;
 
   // One call of ask(): queries and what came back.
   int capacity = 0;
@@ -102,7 +103,7 @@ struct Grower::State {
   // For opinions the store has no room for.
   std::array<Token, kMaxUnion> tokens;
   std::array<SourceMask, kMaxUnion> sources;
-  std::vector<float> x, noise;
+  std::vector<float> x, gumbel, noise;
 
   void set_query(int i, int sequence, const PathState& at, const Budget& budget, float value);
   void ask(int n, bool with_costly);
@@ -118,6 +119,10 @@ struct Grower::State {
   void pop_all(int job);
   void park_or_go_on(int job);
   void write(JobState& state);
+  void learn(Sequence& q, const Opinions& opinions, Token drawn) {
+    if (listener != nullptr) listener->hear(opinions, drawn);
+    q.mixture.learn(opinions, drawn);
+  }
   Sequence& sequence(int s) {
     COPPICE_CHECK(s >= 0 && s < static_cast<int>(sequences.size()) && sequences[s].open);
     return sequences[s];
@@ -197,7 +202,7 @@ Opinions Grower::State::gather(int i) {
     bucket = std::clamp(drafters[bucket_drafter]->bucket(query), 0, buckets - 1);
   Opinions o = sequences[query.sequence].store.add(query.state.path, query.value, n, bucket);
   if (o.tokens == nullptr) {
-    o = {n, bucket, tokens.data(), sources.data(), x.data(), noise.data()};
+    o = {n, bucket, tokens.data(), sources.data(), x.data(), gumbel.data(), noise.data()};
   } else {
     std::copy_n(tokens.begin(), n, o.tokens);
     std::copy_n(sources.begin(), n, o.sources);
@@ -452,6 +457,7 @@ Grower::Grower(std::vector<std::unique_ptr<Drafter>> drafters, const Options& op
   s.candidates.resize(s.drafters.size() * capacity * kMaxCandidates);
   s.counts.resize(s.drafters.size() * capacity);
   s.x.resize(static_cast<std::size_t>(kMaxUnion) * s.features);
+  s.gumbel.resize(kMaxUnion);
   s.noise.resize(kMaxUnion * kNoiseFeatures);
 }
 
@@ -521,7 +527,7 @@ void Grower::observe(int sequence, std::span<const Token> committed, std::span<c
         std::array<float, kMaxUnion> chances;
         q.mixture.chances(opinions, s.queries[0].state, *q.sampler, chances.data());
       }
-      q.mixture.learn(opinions, accepted[i]);
+      s.learn(q, opinions, accepted[i]);
     }
   }
   accept(sequence, accepted);
@@ -544,7 +550,7 @@ bool Grower::teach(int sequence, std::span<const Token> path, Token drawn) {
   Sequence& q = state_->sequence(sequence);
   const Opinions* opinions = q.store.find(path);
   if (opinions == nullptr) return false;
-  q.mixture.learn(*opinions, drawn);
+  state_->learn(q, *opinions, drawn);
   return true;
 }
 
@@ -567,11 +573,11 @@ int Grower::buckets() const { return state_->buckets; }
 
 Status Grower::set_prior(std::span<const float> weights) {
   State& s = *state_;
-  const std::size_t noise = static_cast<std::size_t>(s.buckets) * kNoiseFeatures;
+  const std::size_t noise = Mixture::noise_shape(s.buckets).weights();
   if (weights.size() != s.prior.size() && weights.size() + noise != s.prior.size())
     return fail("the mixer's prior has " + std::to_string(weights.size()) +
                 " weights, but this mix of drafters needs " + std::to_string(s.prior.size()) +
-                "; fit one for this mix with coppice_fit_mixer");
+                "; fit one for this mix with `coppice train mixer`");
   std::copy(weights.begin(), weights.end(), s.prior.begin());
   return {};
 }
@@ -583,6 +589,8 @@ std::span<const float> Grower::weights(int sequence) const {
 void Grower::set_rate(float rate) {
   for (Sequence& sequence : state_->sequences) sequence.mixture.set_rate(rate);
 }
+
+void Grower::set_listener(LessonListener* listener) { state_->listener = listener; }
 
 PassCost Grower::take_cost() {
   PassCost sum;

@@ -24,6 +24,15 @@ struct GrowJob {
   std::span<const int> from;  // nodes to grow below; empty: the root
 };
 
+struct Opinions;
+
+// What the drafters said at a node that the target visited, and what it drew there.
+class LessonListener {
+ public:
+  virtual ~LessonListener() = default;
+  virtual void hear(const Opinions& opinions, Token drawn) = 0;
+};
+
 class Grower {
  public:
   struct Options {
@@ -65,6 +74,9 @@ class Grower {
   std::span<const float> weights(int sequence) const;  // the same layout; learned in the sequence's mode
   void set_rate(float rate);                           // of learning; the mixer's own unless set
   PassCost take_cost();
+  // Hears every lesson before it is learned: what was said at a visited node and what was drawn there. For
+  // fitting priors; null: nobody listens.
+  void set_listener(LessonListener* listener);
 
  private:
   struct State;

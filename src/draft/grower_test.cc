@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "draft/mixture.h"
+
 namespace coppice::core {
 namespace {
 
@@ -59,8 +61,8 @@ struct FakeDrafter : Drafter {
   }
 };
 
-// The chance that a candidate is given once the prior below is set: sigmoid of its feature.
-float logit(float p) { return std::log(p / (1 - p)); }
+// The feature of a candidate whose chance shall be p where the candidates' chances leave `rest` to other tokens.
+float score(float p, float rest) { return std::log(p / rest); }
 
 struct Bench {
   std::vector<FakeDrafter*> drafters;
@@ -74,10 +76,11 @@ struct Bench {
     owned.reserve(d.size());
     for (FakeDrafter* x : d) owned.emplace_back(x);
     grower = std::make_unique<Grower>(std::move(owned), Grower::Options{sequences, 64});
-    // Chance = sigmoid(sum of the drafters' features), greedy and sampled alike.
-    std::vector<float> prior;
-    for (int mode = 0; mode < 2; ++mode)
-      for (int f = 0; f < grower->features(); ++f) prior.push_back(f < 2 ? 0.0f : 1.0f);
+    // A candidate's score is the sum of the drafters' features, greedy and sampled alike.
+    std::vector<float> prior = Mixture::untaught(grower->features(), 1);
+    const std::size_t mode = Mixture::shape(grower->features(), 1).weights();
+    for (int m = 0; m < 2; ++m)
+      for (int f = 0; f < grower->features(); ++f) prior[m * mode + f] = f < kOwnFeatures ? 0.0f : 1.0f;
     EXPECT_TRUE(grower->set_prior(prior));
     for (int s = 0; s < sequences; ++s) EXPECT_TRUE(grower->begin(s, committed, sampler));
   }
@@ -90,7 +93,7 @@ struct Bench {
 };
 
 // Everywhere the same: token 1 with .6, token 2 with .3.
-std::vector<Candidate> two(const Query&) { return {{1, logit(0.6f)}, {2, logit(0.3f)}}; }
+std::vector<Candidate> two(const Query&) { return {{1, score(0.6f, 0.1f)}, {2, score(0.3f, 0.1f)}}; }
 
 std::vector<std::vector<Token>> paths(const TokenTree& tree) {
   std::vector<std::vector<Token>> all;
@@ -277,7 +280,7 @@ TEST(Grower, GrowsBelowGivenNodesOfATreeThatIsThere) {
 TEST(Grower, SameTreesWhateverElseIsGrownBeside) {
   const auto say = [](const Query& q) {
     const Token last = q.state.back(0);
-    return std::vector<Candidate>{{last % 5 + 1, logit(0.5f)}, {last % 3 + 11, logit(0.4f)}};
+    return std::vector<Candidate>{{last % 5 + 1, score(0.5f, 0.1f)}, {last % 3 + 11, score(0.4f, 0.1f)}};
   };
   Bench alone({new FakeDrafter(say, true), new FakeDrafter(two)});
   const auto expected = paths(alone.grow({9, 6, 0.01f}));
@@ -296,7 +299,7 @@ TEST(Grower, SameTreesWhateverElseIsGrownBeside) {
 std::string history(int foresight) {
   const auto say = [](const Query& q) {
     const Token last = q.state.back(0);
-    return std::vector<Candidate>{{last % 5 + 1, logit(0.5f)}, {last % 3 + 11, logit(0.3f)}, {3, -2.0f}};
+    return std::vector<Candidate>{{last % 5 + 1, score(0.5f, 0.2f)}, {last % 3 + 11, score(0.3f, 0.2f)}, {3, -2.0f}};
   };
   auto* costly = new FakeDrafter(say, true);
   costly->foresight = foresight;
@@ -332,7 +335,7 @@ TEST(Grower, SampledGuessesKnowTheNoise) {
   for (int t = 0; t < 16; ++t) sum += std::pow(0.8, t);
   for (int t = 0; t < 16; ++t) {
     const float p = static_cast<float>(std::pow(0.8, t) / sum);
-    said.push_back({t, logit(p)});
+    said.push_back({t, score(p, 0.02f)});
   }
   Bench bench({new FakeDrafter([&](const Query&) { return said; })});
   Sampling sampling;

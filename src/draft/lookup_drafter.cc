@@ -1,5 +1,7 @@
 // Features: for each context length, how likely the continuation is there (a log ratio of decayed weights)
-// and how much was seen. Their scales make typical values about 1, so that one learning rate suits all.
+// and how much was seen; how often and how lately the token stood anywhere; whether it is what followed the
+// longest match, how long that is and how often such matches were right. Their scales make typical values about
+// 1, so that one learning rate suits all.
 #include "draft/lookup_drafter.h"
 
 #include <algorithm>
@@ -14,9 +16,25 @@ namespace coppice::core {
 namespace {
 
 constexpr int kPerLength = 2;
-constexpr int kLookupFeatures = kSuffixOrders * kPerLength;
+constexpr int kSightings = 2;
+constexpr int kMatch = 5;
+constexpr int kLookupFeatures = kSuffixOrders * kPerLength + kSightings + kMatch;
+
+// Of a record: at first nothing is known; a new match counts so much.
+constexpr float kUnknown = 0.5f, kLately = 0.2f, kByLength = 0.1f;
 
 using Contexts = std::array<SuffixContext, kSuffixOrders>;
+
+int longest_of(const Contexts& contexts) {
+  int longest = kSuffixOrders;
+  while (longest > 0 && contexts[longest - 1].total == 0) --longest;
+  return longest;
+}
+
+float quarter_logit(float p) {
+  p = std::clamp(p, 0.01f, 0.99f);
+  return 0.25f * std::log(p / (1 - p));
+}
 
 float weight_of(const SuffixContext& context, Token token) {
   for (int i = 0; i < context.count; ++i)
@@ -37,7 +55,7 @@ float estimate(const Contexts& contexts, Token token) {
 }  // namespace
 
 LookupDrafter::LookupDrafter(int sequences, int max_tokens)
-    : max_tokens_(max_tokens), indices_(static_cast<std::size_t>(sequences)) {}
+    : max_tokens_(max_tokens), indices_(static_cast<std::size_t>(sequences)), records_(indices_.size()) {}
 
 DrafterShape LookupDrafter::shape() const { return {kLookupFeatures, kSuffixOrders + 1, false}; }
 
@@ -47,14 +65,31 @@ Status LookupDrafter::begin(int sequence, std::span<const Token> tokens, const S
     index = std::make_unique<SuffixIndex>(max_tokens_);
   else
     index->clear();
-  for (const Token token : tokens) index->append(token);
+  Record& record = records_[static_cast<std::size_t>(sequence)];
+  record.lately = kUnknown;
+  std::fill(std::begin(record.by_length), std::end(record.by_length), kUnknown);
+  for (const Token token : tokens) see(sequence, token);
   return {};
 }
 
 void LookupDrafter::end(int) {}  // the memory serves the slot's next request
 
 void LookupDrafter::observe(int sequence, std::span<const Token> accepted) {
-  for (const Token token : accepted) indices_[static_cast<std::size_t>(sequence)]->append(token);
+  for (const Token token : accepted) see(sequence, token);
+}
+
+void LookupDrafter::see(int sequence, Token token) {
+  SuffixIndex& index = *indices_[static_cast<std::size_t>(sequence)];
+  Contexts contexts;
+  const SuffixMatch match = index.contexts({}, contexts.data());
+  if (match.length > 0) {
+    Record& record = records_[static_cast<std::size_t>(sequence)];
+    const float right = match.token == token ? 1.0f : 0.0f;
+    float& by_length = record.by_length[longest_of(contexts)];
+    record.lately += kLately * (right - record.lately);
+    by_length += kByLength * (right - by_length);
+  }
+  index.append(token);
 }
 
 void LookupDrafter::predict(std::span<Query> queries) {
@@ -75,7 +110,10 @@ void LookupDrafter::predict(std::span<Query> queries) {
 
 void LookupDrafter::describe(const Query& query, std::span<const Token> tokens, float* out, int stride) {
   Contexts contexts;
-  indices_[static_cast<std::size_t>(query.sequence)]->contexts(query.state.path, contexts.data());
+  const SuffixIndex& index = *indices_[static_cast<std::size_t>(query.sequence)];
+  const SuffixMatch match = index.contexts(query.state.path, contexts.data());
+  const Record& record = records_[static_cast<std::size_t>(query.sequence)];
+  const float by_length = quarter_logit(record.by_length[longest_of(contexts)]);
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     float* x = out + t * static_cast<std::size_t>(stride);
     std::fill_n(x, kLookupFeatures, 0.0f);
@@ -86,15 +124,27 @@ void LookupDrafter::describe(const Query& query, std::span<const Token> tokens, 
       x[0] = std::log((weight + 0.05f) / (total + 0.3f)) * 0.4f + 0.8f;
       x[1] = weight > 0 ? std::min(total, 4.0f) * 0.2f : -0.3f;
     }
+    if (const SuffixSightings seen = index.sightings(tokens[t]); seen.count > 0) {
+      x[0] = 0.3f * std::log(1.0f + static_cast<float>(seen.count));
+      x[1] = 1.0f - 0.15f * std::log(1.0f + static_cast<float>(seen.age));
+    }
+    x += kSightings;
+    if (match.length == 0) continue;
+    if (match.token == tokens[t]) {
+      x[0] = 1.0f;
+      x[1] = 0.3f * std::log2(static_cast<float>(match.length));
+      x[2] = quarter_logit(record.lately);
+      x[3] = by_length;
+    } else {
+      x[4] = -by_length;
+    }
   }
 }
 
 int LookupDrafter::bucket(const Query& query) {
   Contexts contexts;
   indices_[static_cast<std::size_t>(query.sequence)]->contexts(query.state.path, contexts.data());
-  int longest = kSuffixOrders;
-  while (longest > 0 && contexts[longest - 1].total == 0) --longest;
-  return longest;
+  return longest_of(contexts);
 }
 
 Result<std::unique_ptr<Drafter>> make_lookup(const DrafterNode& node, const DraftEnvironment& environment) {

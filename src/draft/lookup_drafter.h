@@ -26,8 +26,16 @@ class LookupDrafter final : public Drafter {
   void observe(int sequence, std::span<const Token> accepted) override;
 
  private:
+  // How often the longest match was right about the next token: of late, and where a context as long matched.
+  struct Record {
+    float lately = 0;
+    float by_length[kSuffixOrders + 1] = {};
+  };
+  void see(int sequence, Token token);
+
   int max_tokens_;
   std::vector<std::unique_ptr<SuffixIndex>> indices_;  // [sequences], made by the first begin()
+  std::vector<Record> records_;                        // [sequences]
 };
 
 // lookup, or lookup(max=TOKENS).

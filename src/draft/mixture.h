@@ -16,9 +16,10 @@
 
 namespace coppice::core {
 
-inline constexpr int kMaxUnion = 48;      // candidates of all drafters at one node
-inline constexpr int kOwnFeatures = 2;    // the constant, the depth
-inline constexpr int kNoiseFeatures = 6;  // of the second mixer in sampled mode, its constant included
+inline constexpr int kMaxUnion = kMostMixed;  // candidates of all drafters at one node
+inline constexpr int kUnits = 32;             // units of a mixer's hidden layer; a prior may use fewer
+inline constexpr int kOwnFeatures = 2;        // the constant, the depth
+inline constexpr int kNoiseFeatures = 6;      // of the second mixer in sampled mode, its constant included
 
 // The candidates at one node. The arrays live in the sequence's memory until observe().
 struct Opinions {
@@ -27,8 +28,12 @@ struct Opinions {
   Token* tokens = nullptr;        // [count], distinct
   SourceMask* sources = nullptr;  // [count]
   float* x = nullptr;             // [count, features]
+  float* gumbel = nullptr;        // [count], the noise of each, filled by chances() in sampled mode
   float* noise = nullptr;         // [count, kNoiseFeatures], filled by chances() in sampled mode
 };
+
+// What the second mixer of sampled mode sees. p: [count], the noise-free chances; out: [count, kNoiseFeatures].
+void noise_features(int count, const float* p, const float* gumbel, float* out);
 
 // A node's path as one number.
 std::uint64_t path_key(std::span<const Token> path);
@@ -38,8 +43,9 @@ class Mixture {
  public:
   Mixture(int features, int buckets);
 
-  // Floats of a prior: greedy [buckets, features], sampled [buckets, features], noise [buckets,
-  // kNoiseFeatures].
+  static MixerShape shape(int features, int buckets) { return {features, buckets, kUnits}; }
+  static MixerShape noise_shape(int buckets) { return {kNoiseFeatures, buckets, 0}; }
+  // Floats of a prior: those of greedy mode, of sampled mode (both of shape()), of the noise.
   static std::size_t prior_size(int features, int buckets);
   // What is used without a fitted prior.
   static std::vector<float> untaught(int features, int buckets);
@@ -84,7 +90,7 @@ class OpinionStore {
   std::vector<Entry> entries_;
   std::vector<Token> tokens_;
   std::vector<SourceMask> sources_;
-  std::vector<float> x_, noise_;
+  std::vector<float> x_, gumbel_, noise_;
 };
 
 }  // namespace coppice::core

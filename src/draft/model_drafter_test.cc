@@ -65,9 +65,10 @@ struct Staged {
     one.push_back(std::move(*made));
     grower = std::make_unique<Grower>(std::move(one), Grower::Options{sequences, 64});
     std::vector<float> prior = Mixture::untaught(grower->features(), 1);
-    for (int mode = 0; mode < 2; ++mode) {
-      std::fill_n(prior.begin() + mode * grower->features(), grower->features(), 0.0f);
-      prior[mode * grower->features() + kOwnFeatures + 1] = 4.0f;
+    const std::size_t mode = Mixture::shape(grower->features(), 1).weights();
+    for (int m = 0; m < 2; ++m) {
+      prior[m * mode] = 0.0f;
+      prior[m * mode + kOwnFeatures + 1] = 4.0f;
     }
     EXPECT_TRUE(grower->set_prior(prior));
   }

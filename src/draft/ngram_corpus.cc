@@ -21,6 +21,34 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// A number of the object from `least` to `most`; `fallback` where it is not there.
+Result<double> number_of(const Json& json, const char* field, double fallback, double most,
+                         const std::string& where) {
+  const auto at = json.find(field);
+  if (at == json.end()) return fallback;
+  if (at->is_number() && at->get<double>() >= 0 && at->get<double>() <= most) return at->get<double>();
+  return fail(fmt::format("{}: \"{}\" should be a number from 0 to {}", where, field, most));
+}
+
+// How a text was drawn. Its noise is known where the stream is said.
+Status read_drawing(const Json& json, const std::string& where, CorpusText& text) {
+  COPPICE_TRY(const double temperature, number_of(json, "temperature", 0, 100, where));
+  COPPICE_TRY(const double top_k, number_of(json, "top_k", 0, 1 << 30, where));
+  COPPICE_TRY(const double stream, number_of(json, "stream", 0, 4294967295.0, where));
+  text.temperature = static_cast<float>(temperature);
+  text.keyed = temperature > 0 && json.contains("stream");
+  if (!text.keyed) return {};
+  text.sampling.temperature = text.temperature;
+  text.sampling.top_k = static_cast<int>(top_k);
+  if (const auto seed = json.find("seed"); seed != json.end()) {
+    if (!seed->is_number_unsigned())
+      return fail(where + ": \"seed\" should be a whole number from 0 to 18446744073709551615");
+    text.sampling.seed = seed->get<std::uint64_t>();
+  }
+  text.sampling.stream = static_cast<std::uint32_t>(stream);
+  return {};
+}
+
 // Reads one line's object; `where` is "file, line n".
 Result<CorpusText> read_line(const Tokenizer& tokenizer, std::string_view line, const std::string& where) {
   const Json json = Json::parse(line, nullptr, false);
@@ -51,6 +79,7 @@ Result<CorpusText> read_line(const Tokenizer& tokenizer, std::string_view line, 
       return fail(fmt::format("{}: \"start\" should be a number from 0 to {}", where, text.tokens.size()));
     text.start = start->get<std::size_t>();
   }
+  COPPICE_TRY_STATUS(read_drawing(json, where, text));
   return text;
 }
 
@@ -114,16 +143,58 @@ Status read_integers(const Tokenizer& tokenizer, const std::string& path, std::s
   return {};
 }
 
+// How a corpus's texts were drawn, as corpus.json says it. Texts that were only scored are nobody's draws here.
+class CorpusDrawing {
+ public:
+  explicit CorpusDrawing(const CorpusDescription& description) {
+    const auto& settings = description.settings;
+    const auto seed = settings.find("seed"), top_k = settings.find("sampling_top_k");
+    known_ = seed != settings.end() && seed->is_number_unsigned() && top_k != settings.end() &&
+             top_k->is_number_integer() && top_k->get<std::int64_t>() >= 0 &&
+             top_k->get<std::int64_t>() <= description.shape.vocab;
+    if (!known_) return;
+    seed_ = seed->get<std::uint64_t>();
+    top_k_ = top_k->get<int>();
+    const auto sources = settings.find("sources");
+    if (sources == settings.end() || !sources->is_array()) return;
+    for (const auto& source : *sources)
+      scored_.push_back(source.is_object() && source.value("scored", Json(false)) == Json(true));
+  }
+
+  void describe(const CorpusRecordView& record, CorpusText& text) const {
+    text.temperature = record.temperature;
+    const std::uint64_t source = record.job >> 32;  // 0: the model's own; then those of the list
+    const bool scored = source > 0 && source <= scored_.size() && scored_[source - 1];
+    text.keyed = known_ && record.temperature > 0 && !scored;
+    if (!text.keyed) return;
+    text.sampling.temperature = record.temperature;
+    text.sampling.top_k = top_k_;
+    text.sampling.seed = corpus_seed(seed_, record.job);
+  }
+
+ private:
+  bool known_ = false;
+  std::uint64_t seed_ = 0;
+  int top_k_ = 0;
+  std::vector<bool> scored_;
+};
+
 Status read_corpus(const Tokenizer& tokenizer, const std::string& folder, const Use& use) {
+  COPPICE_TRY(const CorpusDescription description, read_corpus_description(folder));
   COPPICE_TRY(const std::vector<std::string> shards, corpus_shards(folder));
+  const CorpusDrawing drawing(description);
   const std::uint64_t hash = vocabulary_hash(tokenizer.vocabulary().tokens);
   for (const std::string& path : shards) {
     COPPICE_TRY(const CorpusShard shard, CorpusShard::open(path));
     if (shard.shape().vocabulary_hash != hash || shard.shape().vocab != tokenizer.size())
       return fail(path + ": is of a model with another vocabulary");
     for (int i = 0; i < shard.texts(); ++i) {
-      const CorpusRecordView text = shard.text(i);
-      use({{text.ids.begin(), text.ids.end()}, static_cast<std::size_t>(text.start)});
+      const CorpusRecordView record = shard.text(i);
+      CorpusText text;
+      text.tokens.assign(record.ids.begin(), record.ids.end());
+      text.start = static_cast<std::size_t>(record.start);
+      drawing.describe(record, text);
+      use(text);
     }
   }
   return {};
@@ -165,7 +236,9 @@ Status read_texts(const Tokenizer& tokenizer, const std::string& path, const Use
     COPPICE_TRY(const std::size_t begin, npy_data(path, file.bytes()));
     return read_integers(tokenizer, path, file.bytes().subspan(begin), use);
   }
-  use({tokenizer.encode(as_text(file.bytes())), 0});
+  CorpusText text;
+  text.tokens = tokenizer.encode(as_text(file.bytes()));
+  use(text);
   return {};
 }
 

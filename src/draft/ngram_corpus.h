@@ -1,6 +1,7 @@
 // Counting n-grams from files: what `coppice ngram build` does.
 //   .jsonl        one text a line: {"ids": [...], "start": n} (only ids from `start` on are counted, those
-//                 before serve as context; 0 without it) or {"text": "..."}
+//                 before serve as context; 0 without it) or {"text": "..."}. "temperature", "top_k", "seed" and
+//                 "stream" may say how it was drawn
 //   .npy          one dimension of 32-bit little-endian integers; -1 ends a text
 //   .bin          the same integers without a header
 //   a folder      a corpus (corpus/corpus_folder.h): generated tokens are counted, prompts serve as context
@@ -8,6 +9,7 @@
 #pragma once
 
 #include <coppice/error.h>
+#include <coppice/sampling.h>
 
 #include <cstdint>
 #include <functional>
@@ -40,6 +42,10 @@ Result<NgramReport> build_ngram(const Tokenizer& tokenizer, const NgramCorpus& c
 struct CorpusText {
   std::vector<Token> tokens;
   std::size_t start = 0;
+  // How its tokens were drawn, where that is known (fields "temperature", and "top_k", "seed", "stream").
+  float temperature = 0;
+  bool keyed = false;  // the noise of its draws is that of `sampling`
+  Sampling sampling;
 };
 Status read_texts(const Tokenizer& tokenizer, const std::string& path,
                   const std::function<void(const CorpusText&)>& use);

@@ -58,6 +58,7 @@ TEST_F(NgramCorpusTest, ReadsACorpusFolderOfTheSameVocabulary) {
   const auto texts = read(folder);
   ASSERT_TRUE(texts) << texts.error().message;
   ASSERT_EQ(texts->size(), 2u);
+  EXPECT_FALSE((*texts)[0].keyed);
   EXPECT_EQ((*texts)[0].tokens, (std::vector<Token>{3, 1, 2}));
   EXPECT_EQ((*texts)[1].tokens, (std::vector<Token>{5, 1, 2}));
   EXPECT_EQ((*texts)[1].start, 2u);
@@ -70,6 +71,23 @@ TEST_F(NgramCorpusTest, ReadsACorpusFolderOfTheSameVocabulary) {
   EXPECT_NE(refused.error().message.find("shard-00009.corpus: is of a model with another vocabulary"),
             std::string::npos);
   std::filesystem::remove_all(folder);
+}
+
+TEST_F(NgramCorpusTest, KnowsHowATextWasDrawnWhereItSaysSo) {
+  const auto texts = read(write("drawn.jsonl",
+                                "{\"ids\":[1],\"temperature\":0.5,\"top_k\":40,\"seed\":18446744073709551615,"
+                                "\"stream\":3}\n{\"ids\":[1],\"temperature\":0.5}\n{\"ids\":[1],\"stream\":3}"));
+  ASSERT_TRUE(texts) << texts.error().message;
+  EXPECT_TRUE((*texts)[0].keyed);
+  EXPECT_EQ((*texts)[0].sampling.top_k, 40);
+  EXPECT_EQ((*texts)[0].sampling.seed, 18446744073709551615u);
+  EXPECT_EQ((*texts)[0].sampling.stream, 3u);
+  EXPECT_EQ((*texts)[1].temperature, 0.5f);
+  EXPECT_FALSE((*texts)[1].keyed);
+  EXPECT_FALSE((*texts)[2].keyed);
+  for (const char* field : {"temperature", "top_k", "seed", "stream"})
+    expect_refused("bad.jsonl",
+                   std::string("{\"ids\":[1],\"temperature\":1,\"stream\":0,\"") + field + "\":-1}", field);
 }
 
 TEST_F(NgramCorpusTest, ReadsTheFourKindsOfFiles) {

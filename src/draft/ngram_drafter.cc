@@ -1,5 +1,7 @@
 // Features: for each context length 1 to 5, how likely the continuation is there (a log ratio) and how much
-// was seen. Their scales make typical values about 1, so that one learning rate suits all.
+// was seen; how common the token is by itself; the whole model's chance, how it stands to the best one's, and the
+// longest context that the token was seen after.
+// Their scales make typical values about 1, so that one learning rate suits all.
 #include "draft/ngram_drafter.h"
 
 #include <fmt/format.h>
@@ -17,10 +19,12 @@ namespace {
 
 constexpr int kDescribed = 5;  // context lengths with features of their own
 constexpr int kPerLength = 2;
+constexpr int kWhole = 5;  // of the model as a whole
+constexpr int kNgramFeatures = kDescribed * kPerLength + kWhole;
 
 }  // namespace
 
-DrafterShape NgramDrafter::shape() const { return {kDescribed * kPerLength, 1, false}; }
+DrafterShape NgramDrafter::shape() const { return {kNgramFeatures, 1, false}; }
 
 void NgramDrafter::contexts(const Query& query, NgramContext* out) const {
   std::array<Token, kMaxNgramContext> last;
@@ -46,7 +50,7 @@ void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, f
   std::array<NgramContext, kMaxNgramContext + 1> found;
   contexts(query, found.data());
   for (std::size_t t = 0; t < tokens.size(); ++t)
-    std::fill_n(out + t * static_cast<std::size_t>(stride), kDescribed * kPerLength, 0.0f);
+    std::fill_n(out + t * static_cast<std::size_t>(stride), kNgramFeatures, 0.0f);
   for (int k = 1; k <= std::min(kDescribed, model_->order()) && found[k].count != 0; ++k) {
     const auto n = static_cast<float>(found[k].count);
     const auto distinct = static_cast<float>(found[k].distinct);
@@ -58,11 +62,32 @@ void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, f
       x[1] = c > 0 ? seen : -0.3f;
     }
   }
+  float best = 0;
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    float* x = out + t * static_cast<std::size_t>(stride) + kDescribed * kPerLength;
+    const float p = std::clamp(model_->probability(found.data(), tokens[t]), 1e-6f, 0.999f);
+    best = std::max(best, p);
+    const float alone = (static_cast<float>(model_->count(found[0], tokens[t])) + 0.5f) /
+                        (static_cast<float>(found[0].count) + 1.0f);
+    x[0] = 0.2f * std::log(alone) + 1.4f;
+    x[1] = 0.25f * std::log(p / (1 - p));
+    x[2] = p;  // for now
+    int longest = 0;  // context that the token was seen after
+    for (int k = 1; k <= model_->order() && found[k].count != 0; ++k)
+      if (model_->count(found[k], tokens[t]) > 0) longest = k;
+    x[4] = 0.25f * static_cast<float>(longest);
+  }
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    float* x = out + t * static_cast<std::size_t>(stride) + kDescribed * kPerLength;
+    x[3] = x[2] == best ? 1.0f : 0.0f;
+    x[2] = 0.25f * std::log(x[2] / best);
+  }
 }
 
 Result<std::unique_ptr<Drafter>> make_ngram(const DrafterNode& node, const DraftEnvironment& environment) {
   COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = false, .options = {}}));
-  COPPICE_TRY(auto model, KatzModel::open(node.files[0]));
+  const std::string& path = node.files[0];
+  COPPICE_TRY(auto model, environment.load_ngram ? environment.load_ngram(path) : KatzModel::open(path));
   const auto vocab = static_cast<int>(environment.vocabulary->tokens.size());
   if (model->vocab() != vocab || model->vocabulary_hash() != vocabulary_hash(environment.vocabulary->tokens))
     return fail(fmt::format(

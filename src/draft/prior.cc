@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <sstream>
 
 #include "base/check.h"
@@ -17,7 +18,6 @@
 namespace coppice::core {
 namespace {
 
-constexpr std::string_view kMagic = "coppice-mixer 1";
 constexpr int kMostBuckets = 64;
 
 int drafter_features(const PriorSection& section) {
@@ -34,8 +34,10 @@ class PriorReader {
   Result<MixerPrior> read() {
     MixerPrior prior;
     prior.name = name_;
-    if (!next() || line_ != kMagic)
-      return wrong("this is not a mixer prior; it should begin with `" + std::string(kMagic) + "`");
+    if (next() && line_ == "coppice-mixer 1")
+      return wrong("this prior was made by an earlier version; fit it anew with `coppice train mixer`");
+    if (line_ != kPriorMagic)
+      return wrong("this is not a mixer prior; it should begin with `" + std::string(kPriorMagic) + "`");
     while (next()) {
       COPPICE_TRY(PriorSection section, read_section());
       prior.sections.push_back(std::move(section));
@@ -70,21 +72,38 @@ class PriorReader {
     if (!next() || std::sscanf(line_.c_str(), "buckets %d", &section.buckets) != 1 || section.buckets < 1 ||
         section.buckets > kMostBuckets)
       return wrong(fmt::format("`buckets N` should stand here, N from 1 to {}", kMostBuckets));
-    if (!next() || line_ != fmt::format("own {} noise {}", kOwnFeatures, kNoiseFeatures))
-      return wrong(fmt::format("this prior was made by another version; `own {} noise {}` is known here",
-                               kOwnFeatures, kNoiseFeatures));
+    int own = 0, noise = 0, hidden = 0, read = 0;
+    if (!next() || std::sscanf(line_.c_str(), "own %d noise %d hidden %d%n", &own, &noise, &hidden, &read) != 3 ||
+        static_cast<std::size_t>(read) != line_.size() || own != kOwnFeatures || noise != kNoiseFeatures ||
+        hidden < 0 || hidden > kUnits)
+      return wrong(fmt::format("this prior was made by another version; `own {} noise {} hidden N` is known here, N "
+                               "from 0 to {}",
+                               kOwnFeatures, kNoiseFeatures, kUnits));
     const int features = drafter_features(section);
     if (features > kMaxFeatures) return wrong(fmt::format("more than {} features", kMaxFeatures));
-    COPPICE_TRY_STATUS(read_weights(section, "greedy", features));
-    COPPICE_TRY_STATUS(read_weights(section, "sampled", features));
-    COPPICE_TRY_STATUS(read_weights(section, "noise", kNoiseFeatures));
+    const MixerShape shape = Mixture::shape(features, section.buckets);
+    section.weights.reserve(Mixture::prior_size(features, section.buckets));
+    for (const std::string mode : {"greedy", "sampled"}) {
+      COPPICE_TRY_STATUS(read_rows(section.weights, mode, section.buckets, features));
+      std::vector<float> units;  // [hidden, 1 + features]
+      COPPICE_TRY_STATUS(read_rows(units, mode + "-unit", hidden, 1 + features));
+      const std::size_t at = section.weights.size();
+      section.weights.resize(at + shape.inputs() + kUnits);
+      float* in = &section.weights[at];
+      for (int u = 0; u < hidden; ++u) {
+        const float* unit = &units[static_cast<std::size_t>(u) * (1 + features)];
+        in[shape.inputs() + u] = unit[0];
+        for (int f = 0; f < features; ++f) in[f * kUnits + u] = unit[1 + f];
+      }
+    }
+    COPPICE_TRY_STATUS(read_rows(section.weights, "noise", section.buckets, kNoiseFeatures));
     if (!next() || line_ != "end") return wrong("`end` should stand here");
     return section;
   }
 
-  Status read_weights(PriorSection& section, const char* what, int count) {
-    for (int bucket = 0; bucket < section.buckets; ++bucket) {
-      const std::string start = fmt::format("{} {} ", what, bucket);
+  Status read_rows(std::vector<float>& weights, const std::string& what, int rows, int count) {
+    for (int row = 0; row < rows; ++row) {
+      const std::string start = fmt::format("{} {} ", what, row);
       if (!next() || line_.compare(0, start.size(), start) != 0)
         return wrong("`" + start + "...` should stand here");
       std::istringstream numbers(line_.substr(start.size()));
@@ -95,7 +114,7 @@ class PriorReader {
         const auto [stop, error] = std::from_chars(word.data(), end, weight);
         if (error != std::errc() || stop != end || !std::isfinite(weight))
           return wrong(fmt::format("weight {} of {} should be a finite number", i + 1, count));
-        section.weights.push_back(weight);
+        weights.push_back(weight);
       }
       if (numbers >> word) return wrong(fmt::format("more than {} weights", count));
     }
@@ -139,54 +158,89 @@ std::vector<int> offsets_in(const PriorSection& section, const Grower& grower, b
   return offsets;
 }
 
+// The section's column for each of the grower's features; -1: it has none.
+std::vector<int> columns_of(const Grower& grower, const std::vector<int>& offsets) {
+  std::vector<int> columns(kOwnFeatures);
+  std::iota(columns.begin(), columns.end(), 0);
+  for (std::size_t d = 0; d < offsets.size(); ++d)
+    for (int i = 0; i < grower.drafters()[d]->shape().features; ++i)
+      columns.push_back(offsets[d] == 0 ? -1 : offsets[d] + i);
+  return columns;
+}
+
+// The section's weights of one mode for other columns; 0 where it has none.
+std::vector<float> arranged_mode(const PriorSection& section, int mode, const std::vector<int>& columns) {
+  const int features = static_cast<int>(columns.size());
+  const MixerShape from_shape = Mixture::shape(drafter_features(section), section.buckets);
+  const MixerShape to_shape = Mixture::shape(features, section.buckets);
+  std::vector<float> to(to_shape.weights(), 0.0f);
+  const float* from = section.weights.data() + mode * from_shape.weights();
+  for (int f = 0; f < features; ++f) {
+    if (columns[f] < 0) continue;
+    for (int b = 0; b < section.buckets; ++b)
+      to[b * features + f] = from[b * from_shape.features + columns[f]];
+    std::copy_n(from + from_shape.sums() + columns[f] * kUnits, kUnits,
+                to.begin() + static_cast<std::ptrdiff_t>(to_shape.sums()) + f * kUnits);
+  }
+  std::copy_n(from + from_shape.sums() + from_shape.inputs(), kUnits, to.end() - kUnits);
+  return to;
+}
+
+std::span<const float> noise_part(const PriorSection& section) {
+  const std::size_t size = Mixture::noise_shape(section.buckets).weights();
+  return std::span(section.weights).last(size);
+}
+
 // The section's weights in the order of the grower's drafters.
 std::vector<float> arranged(const PriorSection& section, const Grower& grower,
                             const std::vector<int>& offsets) {
-  const int features = grower.features();
-  std::vector<float> weights;
-  for (int set = 0; set < 2 * section.buckets; ++set) {
-    const float* from = &section.weights[static_cast<std::size_t>(set) * features];
-    weights.insert(weights.end(), from, from + kOwnFeatures);
-    for (std::size_t d = 0; d < offsets.size(); ++d)
-      weights.insert(weights.end(), from + offsets[d],
-                     from + offsets[d] + grower.drafters()[d]->shape().features);
-  }
-  const auto noise = section.weights.end() - section.buckets * kNoiseFeatures;
-  weights.insert(weights.end(), noise, section.weights.end());
+  const std::vector<int> columns = columns_of(grower, offsets);
+  std::vector<float> weights = arranged_mode(section, 0, columns);
+  const std::vector<float> sampled = arranged_mode(section, 1, columns);
+  weights.insert(weights.end(), sampled.begin(), sampled.end());
+  const auto noise = noise_part(section);
+  weights.insert(weights.end(), noise.begin(), noise.end());
   return weights;
 }
 
-// Beside a model, what the cheap drafters say counts for somewhat less. As fitted (coppice_fit_mixer --mix)
-// for SmolLM2 with a third of its layers dropped as the draft; a better draft is soon believed more.
+// Beside a model, what the cheap drafters say counts for somewhat less. As fitted for SmolLM2 with a third of
+// its layers dropped as the draft; a better draft is soon believed more.
 constexpr float kCheapBesideAModel = 0.75f;
-constexpr float kConstantBesideAModel = 0.5f;
-constexpr float kModelBesideCheap[ModelDrafter::kFeatures] = {0.45f, 2.0f, -0.6f, 0.2f, -0.5f, 0.3f, 0.6f};
+constexpr float kModelBesideCheap[ModelDrafter::kFeatures] = {0, 2.0f, -0.6f, 0.2f, -0.5f, 0.3f, 0.6f};
 // A model alone is believed: its feature 1 is a quarter of the logit of its chance.
-constexpr float kModelAlone[ModelDrafter::kFeatures] = {0, 3.0f, 0, 0, 0, 0, 0};
+constexpr float kModelAlone[ModelDrafter::kFeatures] = {0, 4.0f, 0, 0, 0, 0, 0};
 
 std::vector<float> composed(const PriorSection* cheap, const Grower& grower,
                             const std::vector<int>& offsets) {
   std::vector<float> weights = Mixture::untaught(grower.features(), grower.buckets());
-  const int features = grower.features();
+  const MixerShape shape = Mixture::shape(grower.features(), grower.buckets());
   const int models = static_cast<int>(std::count(offsets.begin(), offsets.end(), 0));
-  const int cheap_features = cheap == nullptr ? 0 : drafter_features(*cheap);
-  for (int set = 0; set < 2 * grower.buckets(); ++set) {
-    float* to = &weights[static_cast<std::size_t>(set) * features];
-    const float* from =
-        cheap == nullptr ? nullptr : &cheap->weights[static_cast<std::size_t>(set) * cheap_features];
-    to[0] = from == nullptr ? 0.0f : kConstantBesideAModel * from[0];
-    to += kOwnFeatures;
-    for (std::size_t d = 0; d < offsets.size(); ++d) {
-      const int n = grower.drafters()[d]->shape().features;
-      for (int i = 0; i < n && offsets[d] != 0; ++i) to[i] = kCheapBesideAModel * from[offsets[d] + i];
-      if (offsets[d] == 0 && n == ModelDrafter::kFeatures)
-        for (int i = 0; i < n; ++i)
-          to[i] = (from == nullptr ? kModelAlone : kModelBesideCheap)[i] / static_cast<float>(models);
-      to += n;
+  for (int mode = 0; mode < 2; ++mode) {
+    float* all = weights.data() + mode * shape.weights();
+    if (cheap != nullptr) {
+      const std::vector<float> known = arranged_mode(*cheap, mode, columns_of(grower, offsets));
+      for (std::size_t i = 0; i < known.size(); ++i) {
+        const bool into_a_unit = i >= shape.sums() && i < shape.sums() + shape.inputs();
+        all[i] = into_a_unit ? known[i] : kCheapBesideAModel * known[i];
+      }
+    }
+    for (int b = 0; b < grower.buckets(); ++b) {
+      float* to = all + static_cast<std::size_t>(b) * shape.features;
+      if (cheap == nullptr) to[0] = 0;
+      to += kOwnFeatures;
+      for (std::size_t d = 0; d < offsets.size(); ++d) {
+        const int n = grower.drafters()[d]->shape().features;
+        if (offsets[d] == 0 && n == ModelDrafter::kFeatures)
+          for (int i = 0; i < n; ++i)
+            to[i] = (cheap == nullptr ? kModelAlone : kModelBesideCheap)[i] / static_cast<float>(models);
+        to += n;
+      }
     }
   }
-  const auto noise = static_cast<std::ptrdiff_t>(grower.buckets()) * kNoiseFeatures;
-  if (cheap != nullptr) std::copy(cheap->weights.end() - noise, cheap->weights.end(), weights.end() - noise);
+  if (cheap != nullptr) {
+    const auto noise = noise_part(*cheap);
+    std::copy(noise.begin(), noise.end(), weights.end() - static_cast<std::ptrdiff_t>(noise.size()));
+  }
   return weights;
 }
 
@@ -204,18 +258,53 @@ Result<MixerPrior> load_prior(const std::string& path) {
 std::string to_string(const PriorSection& section) {
   std::string text = "mix";
   for (const auto& [name, features] : section.drafters) text += fmt::format(" {}:{}", name, features);
-  text += fmt::format("\nbuckets {}\nown {} noise {}\n", section.buckets, kOwnFeatures, kNoiseFeatures);
-  const float* weight = section.weights.data();
   const int features = drafter_features(section);
-  for (const auto& [what, count] :
-       {std::pair{"greedy", features}, std::pair{"sampled", features}, std::pair{"noise", kNoiseFeatures}}) {
-    for (int bucket = 0; bucket < section.buckets; ++bucket) {
-      text += fmt::format("{} {}", what, bucket);
-      for (int i = 0; i < count; ++i) text += fmt::format(" {:.4g}", *weight++);
-      text += '\n';
-    }
+  const MixerShape shape = Mixture::shape(features, section.buckets);
+  const auto row = [&](std::string_view what, int number, const auto& weight, int count) {
+    text += fmt::format("{} {}", what, number);
+    for (int i = 0; i < count; ++i) text += fmt::format(" {:.4g}", weight(i));
+    text += '\n';
+  };
+  // Units that no mode uses stand behind those that one does.
+  const float* first = section.weights.data();
+  int hidden = kUnits;
+  const auto silent = [&](int u) {
+    return first[shape.weights() - kUnits + u] == 0 && first[2 * shape.weights() - kUnits + u] == 0;
+  };
+  while (hidden > 0 && silent(hidden - 1)) --hidden;
+  text += fmt::format("\nbuckets {}\nown {} noise {} hidden {}\n", section.buckets, kOwnFeatures, kNoiseFeatures,
+                      hidden);
+  for (const std::string mode : {"greedy", "sampled"}) {
+    for (int b = 0; b < section.buckets; ++b)
+      row(mode, b, [&](int i) { return first[b * features + i]; }, features);
+    const float* in = first + shape.sums();
+    for (int u = 0; u < hidden; ++u)
+      row(
+          mode + "-unit", u, [&](int i) { return i == 0 ? in[shape.inputs() + u] : in[(i - 1) * kUnits + u]; },
+          1 + features);
+    first += shape.weights();
   }
+  for (int b = 0; b < section.buckets; ++b, first += kNoiseFeatures)
+    row("noise", b, [&](int i) { return first[i]; }, kNoiseFeatures);
   return text + "end\n";
+}
+
+std::string to_string(const MixerPrior& prior) {
+  std::string text = std::string(kPriorMagic) + "\n";
+  for (const PriorSection& section : prior.sections) text += to_string(section);
+  return text;
+}
+
+void put_section(MixerPrior& prior, PriorSection section) {
+  const auto names = [](const PriorSection& s) {
+    std::vector<std::string> all;
+    for (const auto& drafter : s.drafters) all.push_back(drafter.first);
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  for (PriorSection& there : prior.sections)
+    if (names(there) == names(section)) return (void)(there = std::move(section));
+  prior.sections.push_back(std::move(section));
 }
 
 PriorSection make_section(const Grower& grower, std::span<const float> weights) {

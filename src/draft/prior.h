@@ -1,12 +1,14 @@
-// The mixer's prior: weights every request starts with, fitted once for a mix of drafters
-// (tools/fit_mixer.cc). A text file of sections, one per mix:
+// The mixer's prior: weights every request starts with, fitted once for a mix of drafters (mixer_fit.h,
+// `coppice train mixer`). A text file of sections, one per mix:
 //
-//   coppice-mixer 1
-//   mix lookup:14 ngram:10            drafters and how many features each has
+//   coppice-mixer 2
+//   mix lookup:24 ngram:15            drafters and how many features each has
 //   buckets 8
-//   own 2 noise 6                     features of the grower itself
+//   own 2 noise 6 hidden 32           features of the grower itself, units of the hidden layer
 //   greedy 0 w w w ...                one line per bucket; the own features, then the drafters' in mix order
+//   greedy-unit 0 w w w w ...         one line per unit: the weight out of it, then those into it
 //   sampled 0 w w w ...
+//   sampled-unit 0 w w w w ...
 //   noise 0 w w w ...
 //   end
 //
@@ -35,10 +37,15 @@ struct MixerPrior {
   std::vector<PriorSection> sections;
 };
 
+inline constexpr std::string_view kPriorMagic = "coppice-mixer 2";  // the first line
+
 Result<MixerPrior> load_prior(const std::string& path);
 // Errors name the line.
 Result<MixerPrior> parse_prior(std::string_view text, std::string name);
 std::string to_string(const PriorSection& section);
+std::string to_string(const MixerPrior& prior);  // the whole file
+// Replaces the section of the same mix (in whatever order), or adds one.
+void put_section(MixerPrior& prior, PriorSection section);
 
 // A section for this grower, with these weights.
 PriorSection make_section(const Grower& grower, std::span<const float> weights);

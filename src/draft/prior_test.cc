@@ -46,12 +46,12 @@ PriorSection counted(const Grower& grower) {
   return make_section(grower, weights);
 }
 
-std::string file(const PriorSection& section) { return "coppice-mixer 1\n" + to_string(section); }
+std::string file(const PriorSection& section) { return std::string(kPriorMagic) + "\n" + to_string(section); }
 
 TEST(Prior, ComesBackAsItWasWritten) {
   Grower grower = mix({{"a", 2, 3}, {"b", 1, 1}});
   const PriorSection section = counted(grower);
-  const auto prior = parse_prior(file(section) + file(section).substr(16), "test");
+  const auto prior = parse_prior(file(section) + to_string(section), "test");
   ASSERT_TRUE(prior.has_value()) << prior.error().message;
   ASSERT_EQ(prior->sections.size(), 2u);
   EXPECT_EQ(prior->sections[1].weights, section.weights);
@@ -59,15 +59,46 @@ TEST(Prior, ComesBackAsItWasWritten) {
   EXPECT_EQ(weights_of(grower), section.weights);
 }
 
+TEST(Prior, AFileKeepsOneSectionForAMixInWhateverOrder) {
+  MixerPrior prior;
+  put_section(prior, counted(mix({{"a", 2, 1}, {"b", 1, 1}})));
+  put_section(prior, counted(mix({{"a", 2, 1}})));
+  PriorSection again = counted(mix({{"b", 1, 1}, {"a", 2, 1}}));
+  again.weights[0] = 7;
+  put_section(prior, again);
+  ASSERT_EQ(prior.sections.size(), 2u);
+  EXPECT_EQ(prior.sections[0].weights, again.weights);
+  const auto read = parse_prior(to_string(prior), "test");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->sections[0].drafters, again.drafters);
+}
+
+TEST(Prior, UnitsThatNobodyHearsAreNotWritten) {
+  PriorSection section = counted(mix({{"a", 2, 1}}));
+  const MixerShape shape = Mixture::shape(4, 1);
+  for (const std::size_t end : {shape.weights(), 2 * shape.weights()})
+    for (int unit = 5; unit < kUnits; ++unit) section.weights[end - kUnits + unit] = 0;
+  const std::string text = file(section);
+  EXPECT_NE(text.find(" hidden 5\n"), std::string::npos);
+  const auto prior = parse_prior(text, "test");
+  ASSERT_TRUE(prior.has_value()) << prior.error().message;
+  EXPECT_EQ(prior->sections[0].weights[shape.weights() - kUnits + 4], section.weights[shape.weights() - kUnits + 4]);
+  EXPECT_EQ(prior->sections[0].weights.size(), section.weights.size());
+}
+
 TEST(Prior, FollowsTheDraftersInAnyOrder) {
   const Grower made = mix({{"a", 2, 1}, {"b", 1, 1}});
   Grower used = mix({{"b", 1, 1}, {"a", 2, 1}});
   const auto prior = parse_prior(file(counted(made)), "test");
   ASSERT_TRUE(apply_prior(*prior, used));
-  // Own, own, a, a, b -> own, own, b, a, a; the noise part stays.
+  // Own, own, a, a, b -> own, own, b, a, a, into the hidden units too; the noise part stays.
   const std::vector<float> w = weights_of(used);
   EXPECT_EQ(std::vector<float>(w.begin(), w.begin() + 5), (std::vector<float>{0, .5f, 2, 1, 1.5f}));
-  EXPECT_EQ(w.back(), 0.5f * 15);
+  const auto into_unit_3 = [&](int feature) { return w[5 + feature * kUnits + 3]; };
+  EXPECT_EQ(into_unit_3(2), 0.5f * (5 + 4 * kUnits + 3));
+  EXPECT_EQ(into_unit_3(3), 0.5f * (5 + 2 * kUnits + 3));
+  EXPECT_EQ(w[5 + 5 * kUnits + 3], 0.5f * (5 + 5 * kUnits + 3));
+  EXPECT_EQ(w.back(), 0.5f * static_cast<float>(w.size() - 1));
 }
 
 TEST(Prior, AMixItWasNotMadeForIsRefusedWithTheOnesItFits) {
@@ -85,12 +116,12 @@ TEST(Prior, EveryTruncationAndEveryWrongWordIsRefusedWithTheLine) {
   const Grower grower = mix({{"a", 2, 2}});
   const std::string text = file(counted(grower));
   for (std::size_t n = 0; n + 1 < text.size(); ++n) {
-    if (n == 15 || n == 16) continue;  // a file without sections is a file
+    if (n == kPriorMagic.size() || n == kPriorMagic.size() + 1) continue;  // a file without sections is a file
     EXPECT_FALSE(parse_prior(text.substr(0, n), "test").has_value()) << n;
   }
   for (const auto& [good, bad] :
-       {std::pair{"mixer 1", "mixer 2"}, std::pair{"a:2", "a:0"}, std::pair{"a:2", "a:65"},
-        std::pair{"buckets 2", "buckets 65"}, std::pair{"own 2", "own 3"}, std::pair{"greedy 1", "greedy 0"},
+       {std::pair{"mixer 2", "mixer 1"}, std::pair{"a:2", "a:0"}, std::pair{"a:2", "a:97"},
+        std::pair{"buckets 2", "buckets 65"}, std::pair{"own 2", "own 3"}, std::pair{"hidden 32", "hidden 33"}, std::pair{"hidden 32", "hidden 31"}, std::pair{"greedy 1", "greedy 0"},
         std::pair{"0.5", "nan"}, std::pair{"0.5", "0.5x"}, std::pair{"0.5", "0.5 1"}}) {
     std::string wrong = text;
     wrong.replace(wrong.find(good), std::string(good).size(), bad);

@@ -13,6 +13,7 @@
 #include "draft/drafter.h"
 #include "draft/expression.h"
 #include "draft/grower.h"
+#include "draft/katz.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -32,6 +33,8 @@ struct DraftEnvironment {
   // Loads a draft model (once per file) and its vocabulary, to be compared with the target's.
   std::function<Result<std::shared_ptr<const Model>>(const std::string& path)> load_model;
   std::function<Result<Vocabulary>(const std::string& path)> load_vocabulary;
+  // Where n-grams come from; empty: from the file.
+  std::function<Result<std::shared_ptr<const KatzModel>>(const std::string& path)> load_ngram;
 };
 
 struct DrafterRow {

@@ -53,7 +53,7 @@ TEST(Registry, RefusesADraftOfAnotherVocabularyWithTheReason) {
 
 TEST(Registry, RefusesAMixThatIsTooWide) {
   EXPECT_TRUE(says(refusal("lookup | lookup"), "more than one drafter that chooses the mixer's weights"));
-  EXPECT_TRUE(says(refusal("lookup | lookup | lookup | lookup | lookup"), "the mixer can weigh 64"));
+  EXPECT_TRUE(says(refusal("lookup | lookup | lookup | lookup | lookup"), "the mixer can weigh 96"));
 }
 
 TEST(Registry, AnEmptyMixIsNoGrower) {

@@ -42,8 +42,14 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t x) {
 
 struct Context {
   std::int32_t end = 0;  // the context is the tokens before this position
+  std::int32_t latest = 0;  // the same where it was seen last
   std::int32_t head = kNone;
   std::uint32_t sightings = 0;
+};
+
+struct Seen {
+  Token token = kNoToken;
+  std::int32_t count = 0, latest = 0;  // position of the last one
 };
 
 struct Pair {
@@ -122,9 +128,10 @@ struct Order {
 }  // namespace
 
 struct SuffixIndex::State {
-  explicit State(int most) : max_tokens(std::max(most, 0)) {
+  explicit State(int most) : max_tokens(std::max(most, 0)), seen_slots(max_tokens) {
     tokens.reserve(static_cast<std::size_t>(max_tokens));
     for (int o = 0; o < kSuffixOrders; ++o) orders.emplace_back(max_tokens);
+    seen.reserve(static_cast<std::size_t>(max_tokens));
   }
 
   int max_tokens;
@@ -132,6 +139,13 @@ struct SuffixIndex::State {
   std::array<Token, kLongest> last{};  // the newest tokens, newest first, indexed or not
   int lasts = 0;
   std::vector<Order> orders;
+  std::vector<Seen> seen;  // each token once
+  Slots seen_slots;
+
+  std::int32_t& seen_slot(Token token) {
+    return seen_slots.find(mix(0x70ce, static_cast<std::uint64_t>(token)),
+                           [&](std::int32_t i) { return seen[i].token == token; });
+  }
 
   void remember(Token token) {
     std::copy_backward(last.begin(), last.end() - 1, last.end());
@@ -157,6 +171,8 @@ SuffixIndex::~SuffixIndex() = default;
 void SuffixIndex::clear() {
   state_->tokens.clear();
   state_->lasts = 0;
+  state_->seen.clear();
+  state_->seen_slots.clear();
   for (Order& order : state_->orders) {
     order.contexts.clear();
     order.pairs.clear();
@@ -175,32 +191,45 @@ void SuffixIndex::append(Token token) {
       std::int32_t& slot = s.slot(o, hash, s.last.data());
       if (slot == kNone) {
         slot = static_cast<std::int32_t>(s.orders[o].contexts.size());
-        s.orders[o].contexts.push_back({static_cast<std::int32_t>(s.tokens.size()), kNone, 0});
+        s.orders[o].contexts.push_back({static_cast<std::int32_t>(s.tokens.size()), 0, kNone, 0});
       }
+      s.orders[o].contexts[slot].latest = static_cast<std::int32_t>(s.tokens.size());
       s.orders[o].see(slot, token);
     }
+    std::int32_t& seen = s.seen_slot(token);
+    if (seen == kNone) {
+      seen = static_cast<std::int32_t>(s.seen.size());
+      s.seen.push_back({token, 0, 0});
+    }
+    ++s.seen[seen].count;
+    s.seen[seen].latest = static_cast<std::int32_t>(s.tokens.size());
     s.tokens.push_back(token);
   }
   s.remember(token);
 }
 
-void SuffixIndex::contexts(std::span<const Token> path, SuffixContext* out) const {
+SuffixSightings SuffixIndex::sightings(Token token) const {
+  const std::int32_t index = state_->seen_slot(token);
+  if (index == kNone) return {};
+  const Seen& seen = state_->seen[index];
+  return {seen.count, static_cast<int>(state_->tokens.size()) - seen.latest};
+}
+
+SuffixMatch SuffixIndex::contexts(std::span<const Token> path, SuffixContext* out) const {
   State& s = *state_;
   std::array<Token, kLongest> newest;
   int known = 0;
   for (std::size_t i = path.size(); i > 0 && known < kLongest; --i) newest[known++] = path[i - 1];
   for (int i = 0; i < s.lasts && known < kLongest; ++i) newest[known++] = s.last[i];
+  for (int o = 0; o < kSuffixOrders; ++o) out[o].total = 0, out[o].count = 0;
+  SuffixMatch match;
+  std::int32_t latest = kNone;
   std::uint64_t hash = 0;
   int length = 0;
-  bool seen = true;  // a context not seen has no longer one that was
-  for (int o = 0; o < kSuffixOrders; ++o) {
-    out[o].total = 0;
-    out[o].count = 0;
-    if (!seen || kSuffixLengths[o] > known) continue;
+  for (int o = 0; o < kSuffixOrders && kSuffixLengths[o] <= known; ++o) {
     while (length < kSuffixLengths[o]) hash = mix(hash, static_cast<std::uint64_t>(newest[length++]) + 1);
     const std::int32_t index = s.slot(o, hash, newest.data());
-    seen = index != kNone;
-    if (!seen) continue;
+    if (index == kNone) break;  // a context not seen has no longer one that was
     const Order& order = s.orders[o];
     const Context& context = order.contexts[index];
     // 1 + 0.8 + 0.8^2 + ... over all sightings
@@ -211,7 +240,18 @@ void SuffixIndex::contexts(std::span<const Token> path, SuffixContext* out) cons
       out[o].token[out[o].count] = pair.token;
       out[o].weight[out[o].count++] = pair.weight * faded(context.sightings - pair.stamp);
     }
+    latest = context.latest;
+    match.length = length;
   }
+  if (latest == kNone) return match;
+  match.token = s.tokens[latest];
+  const int n = static_cast<int>(s.tokens.size()), p = static_cast<int>(path.size());
+  if (n == s.max_tokens) return match;  // the newest tokens may not be indexed
+  const auto back = [&](int i) { return i < p ? path[p - 1 - i] : s.tokens[n - 1 - (i - p)]; };
+  while (match.length < kLongestMatch && match.length < latest && match.length - p < n &&
+         s.tokens[latest - 1 - match.length] == back(match.length))
+    ++match.length;
+  return match;
 }
 
 }  // namespace coppice::core

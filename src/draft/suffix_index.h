@@ -13,6 +13,7 @@ namespace coppice::core {
 
 inline constexpr int kSuffixLengths[] = {1, 2, 3, 4, 6, 8, 12};
 inline constexpr int kSuffixOrders = 7;
+inline constexpr int kLongestMatch = 32;       // tokens compared
 inline constexpr int kSuffixCandidates = 6;  // of one context, the weightiest
 
 struct SuffixContext {
@@ -22,6 +23,17 @@ struct SuffixContext {
   float weight[kSuffixCandidates];  // descending
 };
 
+// Where the longest context that was seen was seen last.
+struct SuffixMatch {
+  int length = 0;          // tokens that agree, at most kLongestMatch; 0: none
+  Token token = kNoToken;  // what followed there
+};
+
+struct SuffixSightings {
+  int count = 0;
+  int age = 0;  // tokens since the last one, 1: it is the newest; 0: none
+};
+
 class SuffixIndex {
  public:
   explicit SuffixIndex(int max_tokens);  // the only allocation
@@ -29,7 +41,9 @@ class SuffixIndex {
   void clear();
   void append(Token token);  // beyond max_tokens: ignored for the index
   // The contexts that end at the end of the appended tokens + `path` (guesses below). out: [kSuffixOrders].
-  void contexts(std::span<const Token> path, SuffixContext* out) const;
+  SuffixMatch contexts(std::span<const Token> path, SuffixContext* out) const;
+  // Of a token by itself.
+  SuffixSightings sightings(Token token) const;
 
  private:
   struct State;

@@ -84,6 +84,38 @@ TEST(SuffixIndex, FindsLongRepeats) {
   }
 }
 
+TEST(SuffixIndex, KnowsWhatFollowedTheLongestMatchWhenItStoodThereLast) {
+  SuffixIndex index(100);
+  SuffixContext got[kSuffixOrders];
+  EXPECT_EQ(index.contexts({}, got).length, 0);
+  for (const Token t : {1, 2, 3, 7, 9, 2, 3, 8, 1, 2, 3}) index.append(t);
+  SuffixMatch match = index.contexts({}, got);
+  EXPECT_EQ(match.token, 7);
+  EXPECT_EQ(match.length, 3);
+  const Token path[] = {5, 2, 3};
+  match = index.contexts(path, got);  // two tokens match in three places: the last one counts
+  EXPECT_EQ(match.token, 8);
+  EXPECT_EQ(match.length, 2);
+  for (Token t = 10; t < 60; ++t) index.append(t);
+  std::vector<Token> again;
+  for (Token t = 11; t < 51; ++t) again.push_back(t);
+  match = index.contexts(std::span(again).first(5), got);
+  EXPECT_EQ(match.token, 16);
+  EXPECT_EQ(match.length, 5);
+  EXPECT_EQ(index.contexts(again, got).length, kLongestMatch);
+}
+
+TEST(SuffixIndex, CountsTheSightingsOfATokenByItself) {
+  SuffixIndex index(100);
+  for (const Token t : {1, 2, 1, 3}) index.append(t);
+  EXPECT_EQ(index.sightings(1).count, 2);
+  EXPECT_EQ(index.sightings(1).age, 2);
+  EXPECT_EQ(index.sightings(3).age, 1);
+  EXPECT_EQ(index.sightings(4).count, 0);
+  index.clear();
+  EXPECT_EQ(index.sightings(1).count, 0);
+}
+
 TEST(SuffixIndex, IgnoresWhatComesAfterItsLimitButKnowsTheNewestTokens) {
   SuffixIndex index(3);
   for (const Token t : {5, 6, 7}) index.append(t);

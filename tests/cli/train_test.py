@@ -1,0 +1,114 @@
+"""coppice train: priors of mixers and n-grams, made of text that a model wrote."""
+
+import json
+import re
+import signal
+
+import program
+
+EVERYTHING = "lookup | ngram(own.ngram)"
+
+
+class Train(program.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # What a model wrote: greedy texts, and sampled ones whose noise is known.
+        cls.write_texts("greedy.jsonl", 24, {"temperature": 0})
+        cls.write_texts("sampled.jsonl", 24, {"temperature": 0.7, "top_k": 40, "seed": 5})
+        cls.run_bytes("ngram", "build", "-m", cls.model, "-o", "own.ngram", "greedy.jsonl", "sampled.jsonl")
+
+    @classmethod
+    def write_texts(cls, name, count, drawing):
+        """Periodic texts: each repeats five tokens with a break now and then, so that lookup has something to say."""
+        lines = []
+        for i in range(count):
+            ids = [260 + (j % 5) + 7 * (i % 3) if (i + j) % 11 else 300 + i % 7 for j in range(70)]
+            lines.append(json.dumps({"ids": ids, "start": 6, "stream": i, **drawing}))
+        (cls.work / name).write_text("\n".join(lines))
+
+    def mixer(self, *arguments, drafters=EVERYTHING, texts=("greedy.jsonl", "sampled.jsonl"), out="own.mixer"):
+        return self.run_well("train", "mixer", "-m", self.model, "--texts", *texts, "--drafters", drafters, "-o", out, *arguments)[0]
+
+    def says(self, *arguments):
+        run = self.run_bytes("train", *arguments)
+        self.assertEqual(run.returncode, 2)
+        return run.stderr.decode()
+
+    def test_a_prior_for_any_mix_is_fitted_judged_and_used(self):
+        out = self.mixer()
+        self.assertIn(f"own.mixer: `{EVERYTHING}`, fitted on", out)
+        for mode in ("greedy", "sampled"):
+            before, fitted = re.search(rf"^{mode}, .*\n  before   log-loss ([0-9.]+) .*\n  fitted   log-loss ([0-9.]+) ", out, re.M).groups()
+            self.assertLess(float(fitted), float(before))
+        plain = self.generate("--plain", tokens=30)
+        fitted = self.generate("-d", EVERYTHING, "--prior", "own.mixer", tokens=30)
+        self.assertEqual(plain["tokens"], fitted["tokens"])
+
+    def test_a_file_keeps_its_other_mixes(self):
+        self.mixer(drafters="lookup", out="two.mixer")
+        self.mixer(drafters="ngram(own.ngram)", out="two.mixer")
+        first = (self.work / "two.mixer").read_text()
+        self.assertEqual(first.count("\nmix "), 2)
+        self.mixer("--seed", 9, drafters="lookup", out="two.mixer")
+        again = (self.work / "two.mixer").read_text()
+        self.assertEqual(again.count("\nmix "), 2)
+        self.assertNotEqual(again, first)
+        self.assertEqual(again[again.index("mix ngram"):], first[first.index("mix ngram"):])
+
+    def test_the_same_texts_and_seed_give_the_same_file(self):
+        self.mixer(out="a.mixer")
+        self.mixer(out="b.mixer")
+        self.assertEqual((self.work / "a.mixer").read_bytes(), (self.work / "b.mixer").read_bytes())
+
+    def test_models_in_the_mix_run_along_the_text(self):
+        self.run_well("slice", "target.gguf", "-o", "half.gguf", "--layers", 1)
+        out = self.mixer("--tokens", 300, "--judged", 200, drafters="model(half.gguf) | lookup", out="model.mixer")
+        self.assertIn("model.mixer: `model(half.gguf) | lookup`", out)
+        mixed = self.generate("-d", "model(half.gguf) | lookup", "--prior", "model.mixer", tokens=20)
+        self.assertEqual(mixed["tokens"], self.generate("--plain", tokens=20)["tokens"])
+
+    def test_ngrams_can_be_counted_anew_on_half_of_the_texts(self):
+        self.assertIn("recount.mixer", self.mixer("--recount", out="recount.mixer"))
+
+    def test_what_is_wrong_is_said(self):
+        self.assertIn("nowhere.jsonl", self.says("mixer", "-m", self.model, "--texts", "nowhere.jsonl", "--drafters", "lookup", "-o", "x.mixer"))
+        self.assertIn("say what to learn from", self.says("mixer", "-m", self.model, "--drafters", "lookup", "-o", "x.mixer"))
+        self.assertIn("has no drafters", self.says("mixer", "-m", self.model, "--texts", "greedy.jsonl", "--drafters", "none", "-o", "x.mixer"))
+        self.assertIn("held_out", self.says("mixer", "-m", self.model, "--texts", "greedy.jsonl", "--drafters", "lookup", "-o", "x.mixer", "--held-out", 0.9))
+        (self.work / "letter.txt").write_text("hello\n")
+        self.assertIn("not a mixer prior", self.says("mixer", "-m", self.model, "--texts", "greedy.jsonl", "--drafters", "lookup", "-o", "letter.txt"))
+        (self.work / "bad.jsonl").write_text('{"ids": [1, 2, 3], "temperature": "hot"}')
+        self.assertIn('bad.jsonl, line 1: "temperature" should be a number',
+                      self.says("mixer", "-m", self.model, "--texts", "bad.jsonl", "--drafters", "lookup", "-o", "x.mixer"))
+        self.assertFalse((self.work / "x.mixer").exists())
+
+    def test_ngrams_of_the_size_that_pays(self):
+        out = self.run_well("train", "ngram", "-m", self.model, "-o", "pays.ngram", "greedy.jsonl", "sampled.jsonl", "--orders", "2,3",
+                            "--least-counts", "1,2", "--plot", "growth.svg", "--held-out", 0.2)[0]
+        rows = re.findall(r"^ +([23]) +[0-9,]+ +[0-9]+ +([0-9.]+) +([0-9.]+) +[0-9.]+  (chosen)?$", out, re.M)
+        self.assertEqual(len(rows), 4 + 4)
+        trials = rows[:4]
+        best = max(float(row[2]) for row in trials)
+        chosen = [row for row in trials if row[3]]
+        self.assertEqual(len(chosen), 1)
+        self.assertGreaterEqual(float(chosen[0][2]), best * 0.994)
+        self.assertIn("<svg", (self.work / "growth.svg").read_text())
+        mixed = self.generate("-d", "ngram(pays.ngram)", tokens=20)
+        self.assertEqual(mixed["tokens"], self.generate("--plain", tokens=20)["tokens"])
+
+    def test_ctrl_c_leaves_no_file(self):
+        run = self.start("train", "mixer", "-m", self.model, "--texts", *["greedy.jsonl"] * 60, "--drafters", EVERYTHING, "-o", "stopped.mixer",
+                         "--tokens", 10**9, "--judged", 10**9)
+        try:
+            run.wait(0.4)
+        except program.subprocess.TimeoutExpired:
+            run.send_signal(signal.SIGINT)
+            self.assertEqual(run.wait(60), 130)
+        run.stdout.close()
+        run.stderr.close()
+        self.assertFalse((self.work / "stopped.mixer").exists())
+
+
+if __name__ == "__main__":
+    program.main()
