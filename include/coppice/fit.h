@@ -21,7 +21,7 @@ struct MixJudgement {
     std::uint64_t guesses = 0;
   };
   std::uint64_t texts = 0, tokens = 0;
-  double log_loss = 0;  // nats a token: what chance was given to the token drawn; the mix's silence counts too
+  double log_loss = 0;  // nats a token, of which guess was drawn or that none was
   double top1 = 0;      // the best guess was right
   double calibration = 0;                // mean distance of chance and share taken, over all guesses
   std::array<Bin, 10> bins;              // guesses by chance: below 0.1, below 0.2, ...
