@@ -63,6 +63,13 @@ Result<Parts> read_parts(const core::Tokenizer& tokenizer, const TrainMixerOptio
   return parts;
 }
 
+// Whether somebody drafts with the target's own weights.
+bool wants_target(const core::DrafterMix& mix) {
+  return std::any_of(mix.begin(), mix.end(), [](const core::DrafterNode& node) {
+    return node.name == "self" || wants_target(node.inner);
+  });
+}
+
 class Trainer {
  public:
   Trainer(const TrainMixerOptions& options, std::shared_ptr<const core::Tokenizer> tokenizer, Parts parts)
@@ -112,6 +119,7 @@ Result<std::shared_ptr<const core::KatzModel>> Trainer::recounted(const std::str
 Status Trainer::make_mix() {
   core::DraftEnvironment environment;
   environment.vocabulary = &tokenizer_->vocabulary();
+  environment.tokenizer = tokenizer_.get();
   environment.pool = &pool_;
   environment.context = options_.context;
   environment.load_model = [this](const std::string& path) -> Result<std::shared_ptr<const core::Model>> {
@@ -124,6 +132,9 @@ Status Trainer::make_mix() {
   };
   if (options_.recount) environment.load_ngram = [this](const std::string& path) { return recounted(path); };
   COPPICE_TRY(const auto mix, core::parse_drafters(options_.drafters));
+  if (wants_target(mix)) {
+    COPPICE_TRY(environment.target, environment.load_model(options_.model));
+  }
   COPPICE_TRY(grower_, core::make_grower(mix, environment));
   if (grower_ == nullptr)
     return fail(fmt::format("`{}` has no drafters: there is nothing to weigh", options_.drafters));
