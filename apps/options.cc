@@ -162,6 +162,10 @@ void SpeculationFlags::add(CLI::App& app, bool drafters) {
   app.add_option("--price", speculation.price, "the least chance worth a row")
       ->group(group)
       ->capture_default_str();
+  app.add_option("--pass-price", speculation.pass_price,
+                 "the least gain in tokens worth another pass of a draft model or head; 0: any")
+      ->group(group)
+      ->capture_default_str();
   app.add_option("--policy", speculation.policy, "how much to draft")->group(group)->capture_default_str();
 }
 

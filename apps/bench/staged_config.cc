@@ -91,11 +91,13 @@ class Reader {
       if (Status read = number(mode, json, key, *value); !read) return read;
     }
     if (Status read = number(mode, json, "price", budget.price); !read) return read;
+    if (Status read = number(mode, json, "pass_price", budget.pass_price); !read) return read;
     Speculation checked;
     checked.nodes = budget.nodes;
     checked.depth = budget.depth;
     checked.width = budget.width;
     checked.price = budget.price;
+    checked.pass_price = budget.pass_price;
     if (Status valid = checked.validate(); !valid)
       return wrong(fmt::format("mode \"{}\": {}", mode.name, valid.error().message));
     if (budget.nodes < 1 || budget.nodes > 64)
@@ -155,7 +157,8 @@ ordered_json budget_json(const DraftBudget& budget) {
   return {{"nodes", budget.nodes},
           {"depth", budget.depth},
           {"width", budget.width},
-          {"price", std::stod(fmt::format("{}", budget.price))}};
+          {"price", std::stod(fmt::format("{}", budget.price))},
+          {"pass_price", std::stod(fmt::format("{}", budget.pass_price))}};
 }
 
 void set_budget(ordered_json& config, const std::string& mode, const std::string& sampling,

@@ -24,6 +24,7 @@ namespace coppice::app {
 struct DraftBudget {
   int nodes = 8, depth = 16, width = 16;
   float price = 0.01f;
+  float pass_price = 0.4f;
 };
 
 struct StagedMode {

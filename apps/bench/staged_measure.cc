@@ -95,6 +95,7 @@ Result<Generation> StagedBench::answer(const StagedPrompt& prompt, const Samplin
     request.depth = contender.budget.depth;
     request.width = contender.budget.width;
     request.price = contender.budget.price;
+    request.pass_price = contender.budget.pass_price;
   }
   request.trace = static_cast<bool>(hear);
   request.on_event = [&](const Event& event) { return !interrupted() && (!hear || hear(event)); };

@@ -58,6 +58,7 @@ struct Request {
   std::optional<int> depth;
   std::optional<int> width;
   std::optional<float> price;
+  std::optional<float> pass_price;
   bool trace = false;         // Event::tree
   bool show_special = false;  // spell control tokens out in the text
   // Called inside step() or generate(); false cancels. It may submit and cancel, but not step or generate.

@@ -16,6 +16,9 @@ struct Speculation {
   int depth = 16;                // tokens a guess may reach ahead. [1, 64]
   int width = 16;                // guesses at one place; 1: a chain and no tree. [1, 16]
   float price = 0.01f;           // the least chance worth a row. [0, 1]
+  // The least gain, in expected tokens, that one more pass of a draft model or head is worth; what is left
+  // is guessed by the cheap drafters. 0: a pass for every level.
+  float pass_price = 0.4f;
   std::string policy = "fixed";  // how much to draft: "fixed" always spends the budget above
 
   Status validate() const;  // names the first field that is out of range

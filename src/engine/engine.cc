@@ -97,6 +97,7 @@ Result<std::uint64_t> Engine::submit(Request request) {
   if (request.depth) wanted.depth = *request.depth;
   if (request.width) wanted.width = *request.width;
   if (request.price) wanted.price = *request.price;
+  if (request.pass_price) wanted.pass_price = *request.pass_price;
   COPPICE_TRY_STATUS(wanted.validate());
   if (wanted.nodes > setup_.speculation.nodes) {
     return fail(fmt::format("this request asks for trees of {} nodes; the engine was made for {}",
@@ -106,7 +107,7 @@ Result<std::uint64_t> Engine::submit(Request request) {
               Sampler::make(request.sampling, vocab, setup_.tokenizer->vocabulary().end_tokens));
   TextStream text(*setup_.tokenizer, request.sampling.stop, request.show_special);
   auto active = std::make_unique<Active>(next_id_++, std::move(request), std::move(sampler), std::move(text));
-  active->budget = {wanted.nodes, wanted.depth, wanted.price, 1.0f, 0.0f, wanted.width};
+  active->budget = {wanted.nodes, wanted.depth, wanted.price, 1.0f, wanted.pass_price, wanted.width};
   std::uint64_t id = active->id;
   waiting_.push_back(std::move(active));
   return id;

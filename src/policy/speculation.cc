@@ -22,6 +22,10 @@ Status Speculation::validate() const {
   if (!(price >= 0 && price <= 1)) {
     return fail(fmt::format("speculation.price = {} is out of range; it is a chance, 0 to 1", price));
   }
+  if (!(pass_price >= 0 && pass_price <= core::kMaxTreeDepth)) {
+    return fail(fmt::format("speculation.pass_price = {} is out of range; it is a number of tokens, 0 to {}",
+                            pass_price, core::kMaxTreeDepth));
+  }
   if (auto known = core::make_policy(policy); !known)
     return fail("speculation.policy: " + known.error().message);
   return {};

@@ -181,7 +181,7 @@ class Options(Case):
                               ("--logit-bias", "5=x"), ("--logit-bias", "379=1"), ("--logit-bias", "5=inf"), ("--logit-bias", "99999999999=1"),
                               ("--ban", 379), ("--ban", -1), ("--seed", -1), ("--stream", 1 << 24), ("--max-tokens", 0), ("--max-tokens", -5),
                               ("--max-tokens", 10**12), ("--max-tokens", "many"), ("--logprobs", -2), ("--logprobs", 1001),
-                              ("--acceptance", "both"), ("--nodes", -1), ("--nodes", 256), ("--depth", 0), ("--depth", 65), ("--price", 1.5),
+                              ("--acceptance", "both"), ("--nodes", -1), ("--nodes", 256), ("--depth", 0), ("--depth", 65), ("--price", 1.5), ("--pass-price", -1),
                               ("--policy", "wild"), ("--context", -1), ("--context", 1 << 40), ("--cache", "f8"), ("--chunk", 0),
                               ("--threads", -1), ("--threads", 5000)):
             self.generate_says(f"\\Acoppice: {option}\\b", option, value)

@@ -332,6 +332,7 @@ std::unique_ptr<Engine> make_engine(const LawModel& model, const Case& c, int re
   setup.speculation.depth = c.depth;
   setup.speculation.width = c.width;
   setup.speculation.price = c.price;
+  setup.speculation.pass_price = c.pass_price;
   setup.on_logits = std::move(on_logits);
   auto engine = Engine::make(std::move(setup));
   EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);

@@ -43,6 +43,7 @@ struct Case {
   int truth = 500;                // scripted: of 1,000 nodes, at how many the true token is among the guesses
   int nodes = 12, depth = 8, width = 16;
   float price = 0;
+  float pass_price = 0;
   CacheType cache = CacheType::f16;
   int threads = 2;
   int chunk = 16;
