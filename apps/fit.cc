@@ -19,9 +19,11 @@ struct Mixer {
 };
 
 std::string row(const char* what, const MixJudgement& mix) {
-  return fmt::format("  {:8} log-loss {:.3f}  calibration {:.3f}  first guess {:.3f}  tokens a pass {:.2f} / {:.2f} / {:.2f}\n",
-                     what, mix.log_loss, mix.calibration, mix.top1, mix.tokens_per_pass[0],
-                     mix.tokens_per_pass[1], mix.tokens_per_pass[2]);
+  return fmt::format(
+      "  {:8} log-loss {:.3f}  calibration {:.3f}  first guess {:.3f}  tokens a pass {:.2f} / {:.2f} / "
+      "{:.2f}\n",
+      what, mix.log_loss, mix.calibration, mix.top1, mix.tokens_per_pass[0], mix.tokens_per_pass[1],
+      mix.tokens_per_pass[2]);
 }
 
 void show(const char* title, const MixJudgement& before, const MixJudgement& after) {
@@ -108,7 +110,8 @@ Result<int> run_ngram(Ngram flags) {
   clear_progress();
   if (!report) return tl::unexpected(report.error());
   if (report->stopped) return kInterrupted;
-  say("order   least counts     tokens        MB  tokens a pass  first guess   (trees of {} nodes, held-out text; lookup alone {:.3f})\n",
+  say("order   least counts     tokens        MB  tokens a pass  first guess   (trees of {} nodes, held-out "
+      "text; lookup alone {:.3f})\n",
       options.nodes, report->without);
   for (std::size_t t = 0; t < report->trials.size(); ++t)
     show(report->trials[t], t == report->chosen ? "chosen" : "");
@@ -133,17 +136,22 @@ Result<int> run_ngram(Ngram flags) {
 void add_mixer_training(CLI::App& train, const Choose& choose) {
   auto flags = std::make_shared<Mixer>();
   TrainMixerOptions& options = flags->options;
-  CLI::App* command = train.add_subcommand("mixer", "fit what a mix of drafters knows before it has seen anything");
+  CLI::App* command =
+      train.add_subcommand("mixer", "fit what a mix of drafters knows before it has seen anything");
   flags->model.add(*command);
   command->add_option("--texts", options.texts, "token files: .jsonl (\"ids\", \"start\"), .npy, .bin");
   command->add_option("--corpus", flags->corpora, "folders that `coppice corpus` wrote");
   command->add_option("--drafters", options.drafters, "the mix, as generate takes it")->required();
   command->add_option("-o,--out", options.output, "the .mixer file; its other mixes are kept")->required();
-  command->add_flag("--recount", options.recount,
-                    "the mix's n-grams were counted on these texts: fit with n-grams counted on half of them");
-  command->add_option("--tokens", options.tokens, "to learn from, greedy and sampled each")->capture_default_str();
-  command->add_option("--held-out", options.held_out, "share of the texts that is judged only")->capture_default_str();
-  command->add_option("--judged", options.judged, "tokens to judge, greedy and sampled each")->capture_default_str();
+  command->add_flag(
+      "--recount", options.recount,
+      "the mix's n-grams were counted on these texts: fit with n-grams counted on half of them");
+  command->add_option("--tokens", options.tokens, "to learn from, greedy and sampled each")
+      ->capture_default_str();
+  command->add_option("--held-out", options.held_out, "share of the texts that is judged only")
+      ->capture_default_str();
+  command->add_option("--judged", options.judged, "tokens to judge, greedy and sampled each")
+      ->capture_default_str();
   command->add_option("--context", options.context, "positions; longer texts are cut")->check(at_least(16));
   command->add_option("--seed", options.seed, "of the order of the texts")->check(not_negative);
   command->callback([flags, choose] { choose([flags] { return run_mixer(*flags); }); });
@@ -154,16 +162,22 @@ void add_ngram_training(CLI::App& train, const Choose& choose) {
   TrainNgramOptions& options = flags->options;
   CLI::App* command = train.add_subcommand("ngram", "count n-grams of the order and pruning that pay");
   flags->model.add(*command);
-  command->add_option("inputs,--texts", options.texts, ".jsonl (\"ids\", \"start\", or \"text\"), .npy, .bin, .txt");
+  command->add_option("inputs,--texts", options.texts,
+                      ".jsonl (\"ids\", \"start\", or \"text\"), .npy, .bin, .txt");
   command->add_option("--corpus", flags->corpora, "folders that `coppice corpus` wrote");
   command->add_option("-o,--out", options.output, "the n-gram file")->required();
-  command->add_option("--orders", options.orders, "longest contexts to try")->delimiter(',')->capture_default_str();
-  command->add_option("--least-counts", options.least_counts, "counts to try: continuations seen less often are dropped")
+  command->add_option("--orders", options.orders, "longest contexts to try")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--least-counts", options.least_counts,
+                   "counts to try: continuations seen less often are dropped")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--give-up", options.give_up, "share of the tokens a pass that a smaller file may cost")
       ->capture_default_str();
-  command->add_option("--held-out", options.held_out, "share of the texts to judge by")->capture_default_str();
+  command->add_option("--held-out", options.held_out, "share of the texts to judge by")
+      ->capture_default_str();
   command->add_option("--judged", options.judged, "tokens of them")->capture_default_str();
   command->add_option("--nodes", options.nodes, "of the trees")->capture_default_str();
   command->add_option("--plot", flags->plot, "SVG: tokens a pass by tokens counted");

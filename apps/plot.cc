@@ -52,13 +52,14 @@ std::string to_svg(const Plot& plot) {
   y.least -= margin;
   y.most += margin;
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{}\" y=\"22\" font-size=\"15\">{}</text>\n"
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n"
       "<text x=\"16\" y=\"{}\" transform=\"rotate(-90 16 {})\" text-anchor=\"middle\">{}</text>\n",
-      kWidth, kHeight, kLeft, escaped(plot.title), kWidth / 2, kHeight - 12, escaped(plot.x_label), kHeight / 2,
-      kHeight / 2, escaped(plot.y_label));
+      kWidth, kHeight, kLeft, escaped(plot.title), kWidth / 2, kHeight - 12, escaped(plot.x_label),
+      kHeight / 2, kHeight / 2, escaped(plot.y_label));
   constexpr int kLines = 5;
   for (int i = 0; i < kLines; ++i) {
     const double value = y.least + (y.most - y.least) * i / (kLines - 1);
@@ -76,7 +77,8 @@ std::string to_svg(const Plot& plot) {
         "text-anchor=\"middle\">{}</text>\n",
         at, y.at(py), at, kHeight - kBottom + 18, short_number(px));
   }
-  return svg + fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"#1667b0\" stroke-width=\"2\"/>\n</svg>\n", line);
+  return svg +
+         fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"#1667b0\" stroke-width=\"2\"/>\n</svg>\n", line);
 }
 
 }  // namespace coppice::app

@@ -1,5 +1,5 @@
-// coppice train: drafts and heads start coppice-train, a program of its own because it alone needs LibTorch; the
-// rest is fit.cc.
+// coppice train: drafts and heads start coppice-train, a program of its own because it alone needs LibTorch;
+// the rest is fit.cc.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -37,12 +37,14 @@ Result<int> run(std::vector<std::string> arguments) {
 }  // namespace
 
 void add_train(CLI::App& app, const Choose& choose) {
-  CLI::App* train = app.add_subcommand("train", "make what goes with a model: drafts, heads, n-grams, priors");
+  CLI::App* train =
+      app.add_subcommand("train", "make what goes with a model: drafts, heads, n-grams, priors");
   train->require_subcommand(1);
   add_mixer_training(*train, choose);
   add_ngram_training(*train, choose);
-  for (const auto& [name, what] : {std::pair{"draft", "distil a small draft of the model (needs LibTorch)"},
-                                   std::pair{"head", "train a head that reads the model's states (needs LibTorch)"}}) {
+  for (const auto& [name, what] :
+       {std::pair{"draft", "distil a small draft of the model (needs LibTorch)"},
+        std::pair{"head", "train a head that reads the model's states (needs LibTorch)"}}) {
     CLI::App* command = train->add_subcommand(name, what);
     command->prefix_command();  // everything behind it is for the other program
     command->set_help_flag();

@@ -81,7 +81,8 @@ Status run(const Setup& setup) {
       budget.nodes = nodes;
       budget.price = setup.price;
       COPPICE_TRY(const Sampler sampler, sampler_of(text, vocab));
-      COPPICE_TRY(const Replayed one, replay(grower, text.ids, std::max<std::size_t>(text.start, 2), budget, sampler));
+      COPPICE_TRY(const Replayed one,
+                  replay(grower, text.ids, std::max<std::size_t>(text.start, 2), budget, sampler));
       sums[text.kind][nodes].add(one);
     }
   }

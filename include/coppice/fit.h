@@ -1,5 +1,5 @@
-// What can be made for a model without a training library: the mixer's prior for a mix of drafters, and n-grams of
-// the size that pays.
+// What can be made for a model without a training library: the mixer's prior for a mix of drafters, and
+// n-grams of the size that pays.
 #pragma once
 
 #include <coppice/error.h>
@@ -21,10 +21,10 @@ struct MixJudgement {
     std::uint64_t guesses = 0;
   };
   std::uint64_t texts = 0, tokens = 0;
-  double log_loss = 0;  // nats a token, of which guess was drawn or that none was
-  double top1 = 0;      // the best guess was right
-  double calibration = 0;                // mean distance of chance and share taken, over all guesses
-  std::array<Bin, 10> bins;              // guesses by chance: below 0.1, below 0.2, ...
+  double log_loss = 0;                      // nats a token, of which guess was drawn or that none was
+  double top1 = 0;                          // the best guess was right
+  double calibration = 0;                   // mean distance of chance and share taken, over all guesses
+  std::array<Bin, 10> bins;                 // guesses by chance: below 0.1, below 0.2, ...
   std::array<double, 3> tokens_per_pass{};  // in trees of kNodes
 };
 
@@ -33,8 +33,8 @@ struct TrainMixerOptions {
   std::vector<std::string> texts;  // token files (docs/file-formats.md) that the target wrote
   std::string drafters;            // the mix to fit for, as in Speculation
   std::string output;              // .mixer: a section for the mix is added or replaced, the others are kept
-  // The n-gram files of the mix were counted on these same texts: to see them as they are on unknown text, the
-  // mix is fitted with n-grams counted anew, of the same order, on half of the texts, and judged so.
+  // The n-gram files of the mix were counted on these same texts: to see them as they are on unknown text,
+  // the mix is fitted with n-grams counted anew, of the same order, on half of the texts, and judged so.
   bool recount = false;
   std::uint64_t tokens = 80000;  // to learn from, of greedy text and of sampled text each
   double held_out = 0.1;         // share of the texts that is judged and not learned from. (0, 0.5]
@@ -62,14 +62,15 @@ struct TrainNgramOptions {
   std::string model;               // the GGUF file whose text this is: its vocabulary
   std::vector<std::string> texts;  // token files, texts, corpus folders (docs/file-formats.md)
   std::string output;              // the n-gram file
-  // Longest contexts and least counts (of continuations of contexts of 3 tokens and more; of 2 one less) to try.
+  // Longest contexts and least counts (of continuations of contexts of 3 tokens and more; of 2 one less) to
+  // try.
   std::vector<int> orders = {3, 4, 5};
   std::vector<int> least_counts = {1, 2, 3};
-  double give_up = 0.005;         // share of the tokens a pass that a smaller file may cost. [0, 1)
-  double held_out = 0.05;         // share of the texts that is judged, and counted only in the end. (0, 0.5]
-  std::uint64_t judged = 10000;   // tokens of them
-  int nodes = 8;                  // of the trees: guesses of lookup | ngram, along held-out text
-  std::uint32_t seed = 1;         // of the choice of held-out texts
+  double give_up = 0.005;        // share of the tokens a pass that a smaller file may cost. [0, 1)
+  double held_out = 0.05;        // share of the texts that is judged, and counted only in the end. (0, 0.5]
+  std::uint64_t judged = 10000;  // tokens of them
+  int nodes = 8;                 // of the trees: guesses of lookup | ngram, along held-out text
+  std::uint32_t seed = 1;        // of the choice of held-out texts
   std::function<bool(const std::string& what, double fraction)> progress;  // false stops
 };
 

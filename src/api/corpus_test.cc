@@ -103,7 +103,7 @@ class Corpus : public testing::Test {
     return report ? "made" : report.error().message;
   }
 
-  std::string folder_ = testing::TempDir() + "coppice_corpus_test";
+  std::string folder_ = testing::TempDir() + "coppice_corpus_test_" + std::to_string(::getpid());
   std::string model_path_ = folder_ + "/model.gguf";
   std::unique_ptr<Model> model_;
   CorpusOptions options_;

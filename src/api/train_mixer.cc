@@ -1,6 +1,6 @@
 // coppice train mixer: texts are replayed through the mix; what was said and drawn at every node is what the
-// weights are fitted on. Nothing of the target runs: the text is its answer. (A head reads the target's states:
-// such a mix needs passes of the target along the text; replay() is the place.)
+// weights are fitted on. Nothing of the target runs: the text is its answer. (A head reads the target's
+// states: such a mix needs passes of the target along the text; replay() is the place.)
 #include <coppice/fit.h>
 #include <fmt/core.h>
 
@@ -57,7 +57,10 @@ Result<Parts> read_parts(const core::Tokenizer& tokenizer, const TrainMixerOptio
   const auto judged = static_cast<std::size_t>(std::ceil(all * options.held_out));
   const auto counted = options.recount ? static_cast<std::size_t>(all * kRecounted) : 0;
   for (std::size_t i = 0; i < parts.all.size(); ++i)
-    (i < judged ? parts.judged : i < judged + counted ? parts.counted : parts.learned).push_back(&parts.all[i]);
+    (i < judged             ? parts.judged
+     : i < judged + counted ? parts.counted
+                            : parts.learned)
+        .push_back(&parts.all[i]);
   if (parts.learned.empty() || (options.recount && parts.counted.empty()))
     return fail(fmt::format("{} texts are too few to learn from some and judge others", parts.all.size()));
   return parts;
@@ -73,7 +76,9 @@ bool wants_target(const core::DrafterMix& mix) {
 class Trainer {
  public:
   Trainer(const TrainMixerOptions& options, std::shared_ptr<const core::Tokenizer> tokenizer, Parts parts)
-      : options_(options), tokenizer_(std::move(tokenizer)), parts_(std::move(parts)),
+      : options_(options),
+        tokenizer_(std::move(tokenizer)),
+        parts_(std::move(parts)),
         pool_(options.threads > 0 ? options.threads : core::usable_cores()) {}
 
   Result<TrainMixerReport> run();
@@ -146,13 +151,14 @@ Status Trainer::make_mix() {
   return {};
 }
 
-// Of the draws of a text: with their noise where it is known; as greedy ones where they were or count as such.
+// Of the draws of a text: with their noise where it is known; as greedy ones where they were or count as
+// such.
 Result<core::Sampler> Trainer::sampler_of(const CorpusText& text, bool sampled) const {
   return core::Sampler::make(sampled && text.keyed ? text.sampling : Sampling{}, tokenizer_->size(), {});
 }
 
-// Greedy weights are learned from greedy texts, and from sampled ones where there are few of those; sampled ones
-// from sampled texts.
+// Greedy weights are learned from greedy texts, and from sampled ones where there are few of those; sampled
+// ones from sampled texts.
 Status Trainer::collect(bool sampled, core::Lessons& lessons) {
   std::uint64_t tokens = 0;
   const auto learn = [&](bool hot) -> Status {
@@ -162,7 +168,8 @@ Status Trainer::collect(bool sampled, core::Lessons& lessons) {
       if (tokens >= options_.tokens || !go_on(sampled ? "sampled text" : "greedy text", share)) break;
       COPPICE_TRY(const core::Sampler sampler, sampler_of(*text, sampled));
       lessons.set_keyed(sampler.noisy());
-      COPPICE_TRY(const core::Replayed one, core::replay(*grower_, text->tokens, text->start, budget_, sampler));
+      COPPICE_TRY(const core::Replayed one,
+                  core::replay(*grower_, text->tokens, text->start, budget_, sampler));
       tokens += one.tokens;
     }
     return {};
@@ -184,7 +191,9 @@ Status Trainer::fit(TrainMixerReport& report) {
     if (lessons.size() == 0 || stopped_) continue;
     core::FitOptions options;
     options.seed = options_.seed;
-    options.progress = [&](double part) { return go_on(sampled ? "fitting sampled" : "fitting greedy", part); };
+    options.progress = [&](double part) {
+      return go_on(sampled ? "fitting sampled" : "fitting greedy", part);
+    };
     core::Mixer mixer(shape);
     mixer.set_weights(core::fit_mixer(lessons, shape, options));
     std::copy(mixer.weights().begin(), mixer.weights().end(),

@@ -1,5 +1,5 @@
-// coppice train ngram: counts the same texts with several orders and prunings, replays held-out text through each
-// beside lookup, and keeps the smallest file that is about as good as the best.
+// coppice train ngram: counts the same texts with several orders and prunings, replays held-out text through
+// each beside lookup, and keeps the smallest file that is about as good as the best.
 #include <coppice/fit.h>
 #include <fmt/core.h>
 
@@ -107,8 +107,8 @@ Result<core::Replayed> Trainer::replay(std::shared_ptr<const core::KatzModel> mo
   core::Replayed sum;
   for (std::size_t i = 0; i < held_ && sum.tokens < options_.judged; ++i) {
     const CorpusText& text = texts_[i];
-    COPPICE_TRY(const core::Sampler sampler, core::Sampler::make(text.keyed ? text.sampling : Sampling{},
-                                                                 tokenizer_->size(), {}));
+    COPPICE_TRY(const core::Sampler sampler,
+                core::Sampler::make(text.keyed ? text.sampling : Sampling{}, tokenizer_->size(), {}));
     COPPICE_TRY(const core::Replayed one, core::replay(grower, text.tokens, text.start, budget, sampler));
     sum.add(one);
   }

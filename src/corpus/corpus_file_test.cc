@@ -136,7 +136,7 @@ class CorpusFolder : public ::testing::Test {
  protected:
   CorpusFolder() { std::filesystem::create_directories(folder_); }
   ~CorpusFolder() override { std::filesystem::remove_all(folder_); }
-  std::string folder_ = ::testing::TempDir() + "corpus_folder_test";
+  std::string folder_ = ::testing::TempDir() + "corpus_folder_test_" + std::to_string(::getpid());
 };
 
 TEST_F(CorpusFolder, ShardsComeInOrderAndOtherFilesDoNotCount) {

@@ -61,7 +61,8 @@ struct FakeDrafter : Drafter {
   }
 };
 
-// The feature of a candidate whose chance shall be p where the candidates' chances leave `rest` to other tokens.
+// The feature of a candidate whose chance shall be p where the candidates' chances leave `rest` to other
+// tokens.
 float score(float p, float rest) { return std::log(p / rest); }
 
 struct Bench {
@@ -299,7 +300,8 @@ TEST(Grower, SameTreesWhateverElseIsGrownBeside) {
 std::string history(int foresight) {
   const auto say = [](const Query& q) {
     const Token last = q.state.back(0);
-    return std::vector<Candidate>{{last % 5 + 1, score(0.5f, 0.2f)}, {last % 3 + 11, score(0.3f, 0.2f)}, {3, -2.0f}};
+    return std::vector<Candidate>{
+        {last % 5 + 1, score(0.5f, 0.2f)}, {last % 3 + 11, score(0.3f, 0.2f)}, {3, -2.0f}};
   };
   auto* costly = new FakeDrafter(say, true);
   costly->foresight = foresight;

@@ -1,7 +1,7 @@
 // Features: for each context length, how likely the continuation is there (a log ratio of decayed weights)
 // and how much was seen; how often and how lately the token stood anywhere; whether it is what followed the
-// longest match, how long that is and how often such matches were right. Their scales make typical values about
-// 1, so that one learning rate suits all.
+// longest match, how long that is and how often such matches were right. Their scales make typical values
+// about 1, so that one learning rate suits all.
 #include "draft/lookup_drafter.h"
 
 #include <algorithm>

@@ -28,7 +28,8 @@ class Fitter {
   Fitter(const MixerShape& shape, std::span<const float> weights, const FitOptions& options)
       : shape_(shape), options_(options), random_(options.seed), weights_(weights.begin(), weights.end()) {
     // About as large as features are spread; out of the units little at first.
-    for (std::size_t i = 0; i < shape.inputs(); ++i) weights_[shape.sums() + i] = between(random_, -0.5f, 0.5f);
+    for (std::size_t i = 0; i < shape.inputs(); ++i)
+      weights_[shape.sums() + i] = between(random_, -0.5f, 0.5f);
     for (int u = 0; u < shape.hidden; ++u)
       weights_[shape.sums() + shape.inputs() + u] = between(random_, -0.2f, 0.2f);
     gradient_.resize(weights_.size());
@@ -148,7 +149,8 @@ std::vector<float> fit_mixer(const Lessons& lessons, const MixerShape& shape, co
   std::vector<Example> examples;
   examples.reserve(lessons.size());
   for (std::size_t i = 0; i < lessons.size(); ++i)
-    examples.push_back({lessons.x(i), lessons.candidates(i), lessons.lesson(i).bucket, lessons.lesson(i).taken});
+    examples.push_back(
+        {lessons.x(i), lessons.candidates(i), lessons.lesson(i).bucket, lessons.lesson(i).taken});
   return Fitter(shape, Mixer(shape).weights(), options).fit(std::move(examples));
 }
 

@@ -1,6 +1,6 @@
-// Fitting the mixer's prior: lessons are collected while texts are replayed through a grower (replay.h), then all
-// weights, those into the hidden units too, are fitted on them together: logistic regression's loss (minus the log
-// of the chance of what was drawn), minibatches, Adam (arXiv:1412.6980).
+// Fitting the mixer's prior: lessons are collected while texts are replayed through a grower (replay.h), then
+// all weights, those into the hidden units too, are fitted on them together: logistic regression's loss
+// (minus the log of the chance of what was drawn), minibatches, Adam (arXiv:1412.6980).
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace coppice::core {
 
-// What was said at the visited nodes of texts, and what was drawn there. A lesson of SmolLM2's usual mix takes
-// some 3 kB.
+// What was said at the visited nodes of texts, and what was drawn there. A lesson of SmolLM2's usual mix
+// takes some 3 kB.
 class Lessons final : public LessonListener {
  public:
   explicit Lessons(int features) : features_(features) { starts_.push_back(0); }
@@ -31,8 +31,8 @@ class Lessons final : public LessonListener {
   };
   const Lesson& lesson(std::size_t i) const { return lessons_[i]; }
   int candidates(std::size_t i) const { return static_cast<int>(starts_[i + 1] - starts_[i]); }
-  const float* x(std::size_t i) const { return &x_[starts_[i] * features_]; }    // [candidates, features]
-  const float* gumbel(std::size_t i) const { return &gumbel_[starts_[i]]; }     // [candidates]
+  const float* x(std::size_t i) const { return &x_[starts_[i] * features_]; }  // [candidates, features]
+  const float* gumbel(std::size_t i) const { return &gumbel_[starts_[i]]; }    // [candidates]
 
  private:
   int features_;

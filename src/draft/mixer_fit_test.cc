@@ -27,7 +27,8 @@ float chance(const std::vector<float>& weights, const MixerShape& shape, float a
   return p[0];
 }
 
-// The first candidate is drawn in 9 of 10 cases where exactly one of a and b is 1, else in 2; the second never is.
+// The first candidate is drawn in 9 of 10 cases where exactly one of a and b is 1, else in 2; the second
+// never is.
 Lessons one_of_two(int count) {
   Lessons lessons(4);
   std::mt19937 random(3);
@@ -78,7 +79,8 @@ TEST(MixerFit, LearnsWhoseNoiseIsTheDraw) {
   for (int i = 0; i < 4000; ++i) {
     Heard heard;
     lessons.set_keyed(i % 2 == 0);
-    for (float& g : heard.gumbel) g = -std::log(-std::log((static_cast<float>(random() % 1000) + 0.5f) / 1000));
+    for (float& g : heard.gumbel)
+      g = -std::log(-std::log((static_cast<float>(random() % 1000) + 0.5f) / 1000));
     const bool first = heard.gumbel[0] > heard.gumbel[1];
     lessons.hear(heard.opinions(), i % 2 == 0 ? (first ? 5 : 6) : 7);
   }

@@ -32,7 +32,8 @@ struct Opinions {
   float* noise = nullptr;         // [count, kNoiseFeatures], filled by chances() in sampled mode
 };
 
-// What the second mixer of sampled mode sees. p: [count], the noise-free chances; out: [count, kNoiseFeatures].
+// What the second mixer of sampled mode sees. p: [count], the noise-free chances; out: [count,
+// kNoiseFeatures].
 void noise_features(int count, const float* p, const float* gumbel, float* out);
 
 // A node's path as one number.

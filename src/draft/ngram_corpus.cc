@@ -143,7 +143,8 @@ Status read_integers(const Tokenizer& tokenizer, const std::string& path, std::s
   return {};
 }
 
-// How a corpus's texts were drawn, as corpus.json says it. Texts that were only scored are nobody's draws here.
+// How a corpus's texts were drawn, as corpus.json says it. Texts that were only scored are nobody's draws
+// here.
 class CorpusDrawing {
  public:
   explicit CorpusDrawing(const CorpusDescription& description) {

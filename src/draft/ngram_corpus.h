@@ -1,7 +1,7 @@
 // Counting n-grams from files: what `coppice ngram build` does.
 //   .jsonl        one text a line: {"ids": [...], "start": n} (only ids from `start` on are counted, those
-//                 before serve as context; 0 without it) or {"text": "..."}. "temperature", "top_k", "seed" and
-//                 "stream" may say how it was drawn
+//                 before serve as context; 0 without it) or {"text": "..."}. "temperature", "top_k", "seed"
+//                 and "stream" may say how it was drawn
 //   .npy          one dimension of 32-bit little-endian integers; -1 ends a text
 //   .bin          the same integers without a header
 //   a folder      a corpus (corpus/corpus_folder.h): generated tokens are counted, prompts serve as context

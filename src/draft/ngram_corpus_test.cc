@@ -74,9 +74,10 @@ TEST_F(NgramCorpusTest, ReadsACorpusFolderOfTheSameVocabulary) {
 }
 
 TEST_F(NgramCorpusTest, KnowsHowATextWasDrawnWhereItSaysSo) {
-  const auto texts = read(write("drawn.jsonl",
-                                "{\"ids\":[1],\"temperature\":0.5,\"top_k\":40,\"seed\":18446744073709551615,"
-                                "\"stream\":3}\n{\"ids\":[1],\"temperature\":0.5}\n{\"ids\":[1],\"stream\":3}"));
+  const auto texts =
+      read(write("drawn.jsonl",
+                 "{\"ids\":[1],\"temperature\":0.5,\"top_k\":40,\"seed\":18446744073709551615,"
+                 "\"stream\":3}\n{\"ids\":[1],\"temperature\":0.5}\n{\"ids\":[1],\"stream\":3}"));
   ASSERT_TRUE(texts) << texts.error().message;
   EXPECT_TRUE((*texts)[0].keyed);
   EXPECT_EQ((*texts)[0].sampling.top_k, 40);

@@ -1,7 +1,7 @@
 // Features: for each context length 1 to 5, how likely the continuation is there (a log ratio) and how much
-// was seen; how common the token is by itself; the whole model's chance, how it stands to the best one's, and the
-// longest context that the token was seen after.
-// Their scales make typical values about 1, so that one learning rate suits all.
+// was seen; how common the token is by itself; the whole model's chance, how it stands to the best one's, and
+// the longest context that the token was seen after. Their scales make typical values about 1, so that one
+// learning rate suits all.
 #include "draft/ngram_drafter.h"
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, f
                         (static_cast<float>(found[0].count) + 1.0f);
     x[0] = 0.2f * std::log(alone) + 1.4f;
     x[1] = 0.25f * std::log(p / (1 - p));
-    x[2] = p;  // for now
+    x[2] = p;         // for now
     int longest = 0;  // context that the token was seen after
     for (int k = 1; k <= model_->order() && found[k].count != 0; ++k)
       if (model_->count(found[k], tokens[t]) > 0) longest = k;

@@ -73,12 +73,14 @@ class PriorReader {
         section.buckets > kMostBuckets)
       return wrong(fmt::format("`buckets N` should stand here, N from 1 to {}", kMostBuckets));
     int own = 0, noise = 0, hidden = 0, read = 0;
-    if (!next() || std::sscanf(line_.c_str(), "own %d noise %d hidden %d%n", &own, &noise, &hidden, &read) != 3 ||
+    if (!next() ||
+        std::sscanf(line_.c_str(), "own %d noise %d hidden %d%n", &own, &noise, &hidden, &read) != 3 ||
         static_cast<std::size_t>(read) != line_.size() || own != kOwnFeatures || noise != kNoiseFeatures ||
         hidden < 0 || hidden > kUnits)
-      return wrong(fmt::format("this prior was made by another version; `own {} noise {} hidden N` is known here, N "
-                               "from 0 to {}",
-                               kOwnFeatures, kNoiseFeatures, kUnits));
+      return wrong(
+          fmt::format("this prior was made by another version; `own {} noise {} hidden N` is known here, N "
+                      "from 0 to {}",
+                      kOwnFeatures, kNoiseFeatures, kUnits));
     const int features = drafter_features(section);
     if (features > kMaxFeatures) return wrong(fmt::format("more than {} features", kMaxFeatures));
     const MixerShape shape = Mixture::shape(features, section.buckets);
@@ -272,20 +274,22 @@ std::string to_string(const PriorSection& section) {
     return first[shape.weights() - kUnits + u] == 0 && first[2 * shape.weights() - kUnits + u] == 0;
   };
   while (hidden > 0 && silent(hidden - 1)) --hidden;
-  text += fmt::format("\nbuckets {}\nown {} noise {} hidden {}\n", section.buckets, kOwnFeatures, kNoiseFeatures,
-                      hidden);
+  text += fmt::format("\nbuckets {}\nown {} noise {} hidden {}\n", section.buckets, kOwnFeatures,
+                      kNoiseFeatures, hidden);
   for (const std::string mode : {"greedy", "sampled"}) {
     for (int b = 0; b < section.buckets; ++b)
-      row(mode, b, [&](int i) { return first[b * features + i]; }, features);
+      row(
+          mode, b, [&](int i) { return first[b * features + i]; }, features);
     const float* in = first + shape.sums();
     for (int u = 0; u < hidden; ++u)
       row(
-          mode + "-unit", u, [&](int i) { return i == 0 ? in[shape.inputs() + u] : in[(i - 1) * kUnits + u]; },
-          1 + features);
+          mode + "-unit", u,
+          [&](int i) { return i == 0 ? in[shape.inputs() + u] : in[(i - 1) * kUnits + u]; }, 1 + features);
     first += shape.weights();
   }
   for (int b = 0; b < section.buckets; ++b, first += kNoiseFeatures)
-    row("noise", b, [&](int i) { return first[i]; }, kNoiseFeatures);
+    row(
+        "noise", b, [&](int i) { return first[i]; }, kNoiseFeatures);
   return text + "end\n";
 }
 

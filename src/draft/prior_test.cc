@@ -82,7 +82,8 @@ TEST(Prior, UnitsThatNobodyHearsAreNotWritten) {
   EXPECT_NE(text.find(" hidden 5\n"), std::string::npos);
   const auto prior = parse_prior(text, "test");
   ASSERT_TRUE(prior.has_value()) << prior.error().message;
-  EXPECT_EQ(prior->sections[0].weights[shape.weights() - kUnits + 4], section.weights[shape.weights() - kUnits + 4]);
+  EXPECT_EQ(prior->sections[0].weights[shape.weights() - kUnits + 4],
+            section.weights[shape.weights() - kUnits + 4]);
   EXPECT_EQ(prior->sections[0].weights.size(), section.weights.size());
 }
 
@@ -116,13 +117,16 @@ TEST(Prior, EveryTruncationAndEveryWrongWordIsRefusedWithTheLine) {
   const Grower grower = mix({{"a", 2, 2}});
   const std::string text = file(counted(grower));
   for (std::size_t n = 0; n + 1 < text.size(); ++n) {
-    if (n == kPriorMagic.size() || n == kPriorMagic.size() + 1) continue;  // a file without sections is a file
+    if (n == kPriorMagic.size() || n == kPriorMagic.size() + 1)
+      continue;  // a file without sections is a file
     EXPECT_FALSE(parse_prior(text.substr(0, n), "test").has_value()) << n;
   }
   for (const auto& [good, bad] :
        {std::pair{"mixer 2", "mixer 1"}, std::pair{"a:2", "a:0"}, std::pair{"a:2", "a:97"},
-        std::pair{"buckets 2", "buckets 65"}, std::pair{"own 2", "own 3"}, std::pair{"hidden 32", "hidden 33"}, std::pair{"hidden 32", "hidden 31"}, std::pair{"greedy 1", "greedy 0"},
-        std::pair{"0.5", "nan"}, std::pair{"0.5", "0.5x"}, std::pair{"0.5", "0.5 1"}}) {
+        std::pair{"buckets 2", "buckets 65"}, std::pair{"own 2", "own 3"},
+        std::pair{"hidden 32", "hidden 33"}, std::pair{"hidden 32", "hidden 31"},
+        std::pair{"greedy 1", "greedy 0"}, std::pair{"0.5", "nan"}, std::pair{"0.5", "0.5x"},
+        std::pair{"0.5", "0.5 1"}}) {
     std::string wrong = text;
     wrong.replace(wrong.find(good), std::string(good).size(), bad);
     const auto prior = parse_prior(wrong, "test");

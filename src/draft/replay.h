@@ -1,5 +1,5 @@
-// Text as the answer: grows trees along a text that a target wrote and accepts what the text says, as the engine
-// would, without the target. For fitting priors and for judging drafters.
+// Text as the answer: grows trees along a text that a target wrote and accepts what the text says, as the
+// engine would, without the target. For fitting priors and for judging drafters.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t x) {
 }
 
 struct Context {
-  std::int32_t end = 0;  // the context is the tokens before this position
+  std::int32_t end = 0;     // the context is the tokens before this position
   std::int32_t latest = 0;  // the same where it was seen last
   std::int32_t head = kNone;
   std::uint32_t sightings = 0;

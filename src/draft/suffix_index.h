@@ -13,7 +13,7 @@ namespace coppice::core {
 
 inline constexpr int kSuffixLengths[] = {1, 2, 3, 4, 6, 8, 12};
 inline constexpr int kSuffixOrders = 7;
-inline constexpr int kLongestMatch = 32;       // tokens compared
+inline constexpr int kLongestMatch = 32;     // tokens compared
 inline constexpr int kSuffixCandidates = 6;  // of one context, the weightiest
 
 struct SuffixContext {

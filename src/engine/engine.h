@@ -95,7 +95,7 @@ class Engine {
   std::vector<GrowJob> jobs_;
   std::vector<int> shown_;              // rows whose features drafters are shown
   std::vector<const float*> features_;  // of those rows
-  PassCost drafted_;  // before the pass at hand
+  PassCost drafted_;                    // before the pass at hand
 };
 
 }  // namespace coppice::core

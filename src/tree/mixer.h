@@ -1,10 +1,10 @@
 // The mixer turns what the drafters said about the candidates at a node into the chance that the target takes
-// each: logistic mixing, as context-mixing compressors do. A candidate's score is a weighted sum of its features,
-// the set of weights chosen by a bucket (the longest in-context match), plus what a small hidden layer, the same
-// for all buckets, makes of the features. The chances are the softmax of the scores and of 0 for "none of these":
-// candidates compete. It learns online: the target's draw is known at every visited node, so every candidate
-// there is a labelled example, in the tree or not. The hidden layer's inputs are fitted beforehand
-// (draft/mixer_fit.h) and stay.
+// each: logistic mixing, as context-mixing compressors do. A candidate's score is a weighted sum of its
+// features, the set of weights chosen by a bucket (the longest in-context match), plus what a small hidden
+// layer, the same for all buckets, makes of the features. The chances are the softmax of the scores and of 0
+// for "none of these": candidates compete. It learns online: the target's draw is known at every visited
+// node, so every candidate there is a labelled example, in the tree or not. The hidden layer's inputs are
+// fitted beforehand (draft/mixer_fit.h) and stay.
 #pragma once
 
 #include <cstdint>
