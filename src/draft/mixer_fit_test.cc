@@ -8,11 +8,11 @@
 namespace coppice::core {
 namespace {
 
-// Two candidates of features [1, depth, a, b]; the first is drawn with a chance that follows from a and b.
+// Two candidates of features [1, first, a, b]; the first is drawn with a chance that follows from a and b.
 struct Heard {
   Token tokens[2] = {5, 6};
   SourceMask sources[2] = {};
-  float x[8] = {1, 0, 0, 0, 1, 0, 0, 0};
+  float x[8] = {1, 1, 0, 0, 1, 0, 0, 0};
   float gumbel[2] = {};
   float noise[2 * kNoiseFeatures] = {};
   Opinions opinions(int bucket = 0) { return {2, bucket, tokens, sources, x, gumbel, noise}; }
@@ -21,7 +21,7 @@ struct Heard {
 float chance(const std::vector<float>& weights, const MixerShape& shape, float a, float b) {
   Mixer mixer(shape);
   mixer.set_weights(weights);
-  const float x[] = {1, 0, a, b, 1, 0, 0, 0};
+  const float x[] = {1, 1, a, b, 1, 0, 0, 0};
   float p[2];
   mixer.chances(0, x, 2, p);
   return p[0];

@@ -33,7 +33,7 @@ bool says(const std::string& sentence, std::string_view words) {
 TEST(Registry, RefusesWhatItDoesNotKnowWithTheChoices) {
   const std::string unknown = refusal("lookup | lockup");
   EXPECT_TRUE(says(unknown, "`lockup` (column 10)")) << unknown;
-  EXPECT_TRUE(says(unknown, "lookup, ngram, model, stage or self")) << unknown;
+  EXPECT_TRUE(says(unknown, "lookup, ngram, model, stage, self or head")) << unknown;
   const std::string option = refusal("stage(d.gguf, lookup, notes=3)");
   EXPECT_TRUE(says(option, "nodes, depth or width, not `notes`")) << option;
   const std::string value = refusal("stage(d.gguf, lookup, nodes=many)");

@@ -9,6 +9,10 @@ import program
 EVERYTHING = "lookup | ngram(own.ngram)"
 
 
+def ids(answer):
+    return [token["id"] for token in answer["tokens"]]
+
+
 class Train(program.Case):
     @classmethod
     def setUpClass(cls):
@@ -28,7 +32,8 @@ class Train(program.Case):
         (cls.work / name).write_text("\n".join(lines))
 
     def mixer(self, *arguments, drafters=EVERYTHING, texts=("greedy.jsonl", "sampled.jsonl"), out="own.mixer"):
-        return self.run_well("train", "mixer", "-m", self.model, "--texts", *texts, "--drafters", drafters, "-o", out, *arguments)[0]
+        return self.run_well("train", "mixer", "-m", self.model, "-t", 1, "--texts", *texts, "--drafters", drafters, "-o", out,
+                             *arguments)[0]
 
     def says(self, *arguments):
         run = self.run_bytes("train", *arguments)
@@ -43,7 +48,7 @@ class Train(program.Case):
             self.assertLess(float(fitted), float(before))
         plain = self.generate("--plain", tokens=30)
         fitted = self.generate("-d", EVERYTHING, "--prior", "own.mixer", tokens=30)
-        self.assertEqual(plain["tokens"], fitted["tokens"])
+        self.assertEqual(ids(plain), ids(fitted))
 
     def test_a_file_keeps_its_other_mixes(self):
         self.mixer(drafters="lookup", out="two.mixer")
@@ -66,7 +71,7 @@ class Train(program.Case):
         out = self.mixer("--tokens", 300, "--judged", 200, drafters="model(half.gguf) | lookup", out="model.mixer")
         self.assertIn("model.mixer: `model(half.gguf) | lookup`", out)
         mixed = self.generate("-d", "model(half.gguf) | lookup", "--prior", "model.mixer", tokens=20)
-        self.assertEqual(mixed["tokens"], self.generate("--plain", tokens=20)["tokens"])
+        self.assertEqual(ids(mixed), ids(self.generate("--plain", tokens=20)))
 
     def test_ngrams_can_be_counted_anew_on_half_of_the_texts(self):
         self.assertIn("recount.mixer", self.mixer("--recount", out="recount.mixer"))
@@ -95,7 +100,7 @@ class Train(program.Case):
         self.assertGreaterEqual(float(chosen[0][2]), best * 0.994)
         self.assertIn("<svg", (self.work / "growth.svg").read_text())
         mixed = self.generate("-d", "ngram(pays.ngram)", tokens=20)
-        self.assertEqual(mixed["tokens"], self.generate("--plain", tokens=20)["tokens"])
+        self.assertEqual(ids(mixed), ids(self.generate("--plain", tokens=20)))
 
     def test_ctrl_c_leaves_no_file(self):
         run = self.start("train", "mixer", "-m", self.model, "--texts", *["greedy.jsonl"] * 60, "--drafters", EVERYTHING, "-o", "stopped.mixer",
