@@ -64,7 +64,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=3)
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    problems, paths = problems_of(options.humaneval), packages()
+    paths, problems = packages(), problems_of(options.humaneval)
     verdicts, table = [], {}
     wanted = [r for r in records.load(options.results)["records"] if r["group"] == "main" and r["prompt"] in problems]
     for number, record in enumerate(wanted, 1):

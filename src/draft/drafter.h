@@ -42,6 +42,14 @@ struct PassCost {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;  // weights and cache read
   double seconds = 0;
+
+  PassCost& operator+=(const PassCost& other) {
+    passes += other.passes;
+    rows += other.rows;
+    bytes += other.bytes;
+    seconds += other.seconds;
+    return *this;
+  }
 };
 
 // What the target computed at committed positions, one behind the other: its residual stream at the layers

@@ -330,8 +330,7 @@ void Grower::State::start(JobState& state, GrowJob& job) {
     if (state.grown.size() < state.grown.capacity()) add(node);
 }
 
-// Takes what is worth taking. Nodes the costly drafters know, or never will, are expanded for nothing; the
-// others are parked.
+// Takes what is worth taking. Nodes the costly drafters know, or never will, are expanded; others parked.
 void Grower::State::pop_all(int j) {
   JobState& state = jobs[j];
   while (!state.heap.empty() && state.worth(state.heap.front().node.value)) {
@@ -594,13 +593,7 @@ void Grower::set_listener(LessonListener* listener) { state_->listener = listene
 
 PassCost Grower::take_cost() {
   PassCost sum;
-  for (auto& drafter : state_->drafters) {
-    const PassCost cost = drafter->take_cost();
-    sum.passes += cost.passes;
-    sum.rows += cost.rows;
-    sum.bytes += cost.bytes;
-    sum.seconds += cost.seconds;
-  }
+  for (auto& drafter : state_->drafters) sum += drafter->take_cost();
   return sum;
 }
 

@@ -241,7 +241,9 @@ TEST_F(Heads, PassesAllocateNothing) {
 }
 
 TEST_F(Heads, FilesThatDoNotFitTheTargetAreRefusedWithTheReason) {
-  const auto good = bytes({.rows = 50});
+  RandomHeadOptions options;
+  options.rows = 50;
+  const auto good = bytes(options);
   const auto without = [&](const char* name) { return refusal(edited(good, {.leave_out = name})); };
   EXPECT_NE(without("fc.weight").find("tensor fc.weight is missing"), std::string::npos);
   EXPECT_NE(without("blk.0.attn_norm_2.weight").find("attn_norm_2"), std::string::npos);
@@ -297,7 +299,9 @@ TEST_F(Heads, FilesThatDoNotFitTheTargetAreRefusedWithTheReason) {
 }
 
 TEST_F(Heads, AFileCutAnywhereIsRefused) {
-  const auto good = bytes({.rows = 50});
+  RandomHeadOptions options;
+  options.rows = 50;
+  const auto good = bytes(options);
   for (std::size_t size = 0; size < good.size(); size += 1 + size / 7)
     EXPECT_FALSE(load_head(std::span(good).first(size), target_, pool_)) << size;
 }

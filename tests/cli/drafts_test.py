@@ -83,10 +83,10 @@ class Drafts(program.Case):
     def test_a_draft_head_of_another_model_or_in_the_wrong_place_is_refused(self):
         self.head("-o", "head.gguf")
         random_model.write(self.work / "wide.gguf", hidden=128, heads=4)
-        self.assertIn("made for another model", self.refused("generate", "-m", "wide.gguf", "-d", "head(head.gguf)", "hello"))
-        self.assertIn("inside a stage", self.refused("generate", "-m", self.model, "-d", "stage(target.gguf, head(head.gguf))", "hello"))
-        self.assertIn("substitute", self.refused("generate", "-m", self.model, "-d", "stage(head.gguf, lookup)", "hello"))
-        self.assertIn("drafter head(head.gguf)", self.refused("generate", "-m", "head.gguf", "hello"))
+        self.assertIn("made for another model", self.refused("generate", "-m", "wide.gguf", "-d", "head(head.gguf)", "-p", "hello"))
+        self.assertIn("inside a stage", self.refused("generate", "-m", self.model, "-d", "stage(target.gguf, head(head.gguf))", "-p", "hello"))
+        self.assertIn("substitute", self.refused("generate", "-m", self.model, "-d", "stage(head.gguf, lookup)", "-p", "hello"))
+        self.assertIn("drafter head(head.gguf)", self.refused("generate", "-m", "head.gguf", "-p", "hello"))
         tensors = {tensor["name"]: tensor for tensor in json.loads(self.run_well("inspect", "head.gguf", "--json")[0])["tensors"]}
         self.assertEqual(tensors["fc.weight"]["shape"], [3 * 96, 96])
 

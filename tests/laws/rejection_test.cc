@@ -92,6 +92,7 @@ Sampled sample(std::unique_ptr<Grower> grower, int nodes, int requests = kReques
   setup.speculation.nodes = nodes;
   setup.speculation.depth = 3;
   setup.speculation.price = 0;
+  setup.speculation.pass_price = 0;
   auto engine = Engine::make(std::move(setup));
   EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
   if (!engine) return out;
