@@ -167,7 +167,7 @@ class Page:
         if not self.trees:
             return
         self.say("", "## Trees of fixed size, and agreement", "",
-                 f"`{self.config['mixed']}`, no price. Agreement: chains of 8 guesses; of the places they reached, those where the guess was what the target drew "
+                 f"`{self.config['mixed']}`, every node and every pass of a draft at no price. Agreement: chains of 8 guesses; of the places they reached, those where the guess was what the target drew "
                  "(every place of the text but those behind 8 right guesses in a row).", "", *header("", "", "tokens a pass (95%)", "agreement (95%)", "answers", "same ids"))
         for key, table in self.trees.items():
             for mode, rows in table.items():

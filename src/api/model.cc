@@ -121,8 +121,9 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
   auto model =
       core::Model::load(impl->file, *impl->pool, options.progress, options.packed_cache ? &cache : nullptr);
   times.weights = since(weights_start);
-  COPPICE_TRY(impl->tokenizer, tokenizer.get());
-  COPPICE_TRY(impl->model, std::move(model));
+  auto read = tokenizer.get();
+  COPPICE_TRY(impl->model, std::move(model));  // what kind of file it is comes first
+  COPPICE_TRY(impl->tokenizer, std::move(read));
   impl->file->release();
   if (impl->model->config().vocab != impl->tokenizer.size()) {
     return fail(fmt::format("{}: the model has {} tokens and its tokenizer {}; they must be equal", path,

@@ -128,6 +128,9 @@ void ThreadPool::State::work(int thread) {
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   COPPICE_CHECK(threads >= 1);
   State* state = state_.get();
+  // Address space that stacks must not take where it is limited: what the threads work on needs some.
+  constexpr std::size_t kLeftForWork = std::size_t{64} << 20;
+  std::unique_ptr<std::byte[]> left(new (std::nothrow) std::byte[kLeftForWork]);
   try {
     state->workers.reserve(static_cast<std::size_t>(threads));
     for (int thread = 1; thread < threads; ++thread)
@@ -135,6 +138,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   } catch (const std::system_error&) {
     // The system allows no more threads: those there are do the same work, with the same result.
   }
+  left.reset();
   state->threads = 1 + static_cast<int>(state->workers.size());  // the workers read it after the first call
 }
 

@@ -199,7 +199,7 @@ class Options(Case):
         self.check("genrate", says='there is no command "genrate"; there is generate, chat, ')
         self.check(says="say a command: generate, chat, ")
         self.check("bench", says="say a command: decode")
-        self.check("eval", "perplexity", says='there is no command "perplexity"; there is ppl, logits, layers')
+        self.check("eval", "perplexity", says='there is no command "perplexity"; there is ppl, logits, head, layers, blocks')
         self.check("slice", "target.gguf", says="--output is required")
 
     def test_prompts(self):
@@ -209,7 +209,7 @@ class Options(Case):
         self.generate_says("the prompt has \\d+ tokens and the context holds 4; shorten it, or -c", "-c", 4)
 
     def test_drafter_expressions_show_the_column(self):
-        for expression, says in (("guess", "no drafter `guess` \\(column 1\\); it can be lookup, ngram, model, stage or self"),
+        for expression, says in (("guess", "no drafter `guess` \\(column 1\\); it can be lookup, ngram, model, stage, self or head"),
                                  ("lookup | guess", "column 10"), ("lookup |", "column 9"), ("", "column 1"), ("lookup lookup", "column 8"),
                                  ("ngram(", "column 7"), ("lookup(max=0)", "column 1\\): max=0 should be a whole number"), ("lookup(min=3)", "knows max"),
                                  ("model()", "column 1.* takes 1 file"), ("stage(target.gguf)", "needs a mix"), ("ngram(nofile.ngram)", "nofile.ngram: "),

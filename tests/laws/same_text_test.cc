@@ -272,6 +272,7 @@ TEST(SameText, ADraftHeadSaysTheSameOfAnAnswerAsOfAPrompt) {
   const std::vector<Token> script = script_of(c, plain);
   int compared = 0;
   for (const auto& [committed, children] : guesses_below_roots(model, c)) {
+    if (children.empty()) continue;  // nothing is guessed where one token is left
     Case anew = c;
     anew.prompt.assign(script.begin(), script.begin() + static_cast<std::ptrdiff_t>(committed));
     anew.sampling.max_tokens = 4;  // of which the first cycle is looked at
