@@ -132,7 +132,8 @@ class Planner {
         if (!mode.missing.empty()) continue;
         for (const int nodes : kTreeSizes) {
           if (name != config_.mixed) break;
-          all.push_back({fmt::format("{} nodes", nodes), mode.drafters, mode.prior, {nodes, 16, 16, 0.0f, 0.0f}});
+          all.push_back(
+              {fmt::format("{} nodes", nodes), mode.drafters, mode.prior, {nodes, 16, 16, 0.0f, 0.0f}});
         }
         all.push_back({name + ", agreement", mode.drafters, mode.prior, {kChain, kChain, 1, 0.0f, 0.0f}});
       }
