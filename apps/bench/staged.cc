@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <memory>
 
@@ -128,7 +129,7 @@ class LongRun {
     const double spent = seconds_since(start_);
     std::string left = "time left not known yet";
     if (done_ > 0) {
-      const auto minutes = static_cast<long>(spent / done_ * (left_ - done_) / 60 + 0.5);
+      const auto minutes = std::lround(spent / done_ * (left_ - done_) / 60);
       left = fmt::format("{}:{:02} h left", minutes / 60, minutes % 60);
     }
     const std::string what = fmt::format("{} of {}, {}", finished_ + 1, open_, left);

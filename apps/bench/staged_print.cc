@@ -59,7 +59,8 @@ void print_staged(const std::vector<ordered_json>& records) {
     if (table == tables.end()) table = tables.insert(table, {title, {}});
     for (const auto& [name, mode] : record["modes"].items()) {
       auto& rows = table->second;
-      auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.first == name; });
+      auto row =
+          std::find_if(rows.begin(), rows.end(), [&name = name](const auto& r) { return r.first == name; });
       if (row == rows.end()) row = rows.insert(row, {name, {}});
       add(mode, record["modes"]["plain"], row->second);
     }

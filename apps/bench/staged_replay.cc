@@ -42,8 +42,9 @@ Status add(const ordered_json& record, int most, std::vector<Recorded>& all) {
     const bool drafted =
         std::any_of(cycles.begin(), cycles.end(), [](const ReplayCycle& c) { return c.draft_passes > 0; });
     if (!drafted) continue;
-    auto at = std::find_if(all.begin(), all.end(),
-                           [&](const Recorded& r) { return r.mode == mode && r.sampling == sampling; });
+    auto at = std::find_if(all.begin(), all.end(), [&sampling, &mode = mode](const Recorded& r) {
+      return r.mode == mode && r.sampling == sampling;
+    });
     if (at == all.end()) at = all.insert(at, Recorded{mode, sampling, {}});
     if (most == 0 || static_cast<int>(at->answers.size()) < most) at->answers.push_back(std::move(cycles));
   }
