@@ -16,24 +16,6 @@ namespace coppice::core {
 namespace {
 
 constexpr int blocks_of(int positions) { return (positions + kBlockPositions - 1) / kBlockPositions; }
-constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
-
-// Lays buffers out one behind the other, each on a 64-byte line: first counts, then hands out.
-class Arena {
- public:
-  explicit Arena(std::byte* base) : base_(base) {}
-  template <class T>
-  void take(T*& out, std::size_t count) {
-    out = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
-    used_ += round_up(count * sizeof(T), 64);
-  }
-  std::size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  std::size_t used_ = 0;
-};
-
 Status check_options(const ContextOptions& options, int layers) {
   if (options.max_rows < 1 || options.max_rows > 65536)
     return fail(fmt::format("max_rows is {}, but must be from 1 to 65536", options.max_rows));
@@ -97,19 +79,11 @@ void Context::Workspace::use(const Variant& variant) {
 Status Context::Workspace::allocate() {
   const auto n = static_cast<std::size_t>(options.max_rows);
   const auto logits = static_cast<std::size_t>(options.max_logits);
-  const auto take_inputs = [&](Arena& arena, Inputs& inputs, int width) {
-    const std::size_t count = n * static_cast<std::size_t>(width);
-    arena.take(inputs.x, count);
-    arena.take(inputs.codes, count);
-    arena.take(inputs.scales, count / kBlockInputs);
-    arena.take(inputs.scaled_sums, count / kBlockInputs);
-    arena.take(inputs.sums, count / kBlockInputs);
-  };
   const std::size_t full = weights->head_tokens.empty() ? 0 : logits * static_cast<std::size_t>(config.vocab);
   const auto lay_out = [&](Arena arena) {
     arena.take(x, n * config.hidden);
-    take_inputs(arena, normed, std::max(config.hidden, q_width));
-    take_inputs(arena, activated, config.feed_forward);
+    normed.take(arena, n, std::max(config.hidden, q_width));
+    activated.take(arena, n, config.feed_forward);
     arena.take(qkv, n * qkv_stride);
     arena.take(gate, config.activation == Activation::silu_gated ? n * ff_stride : 0);
     arena.take(up, n * ff_stride);
@@ -152,30 +126,17 @@ Status Context::Workspace::allocate() {
   return {};
 }
 
-// Finds what row `index` sees: committed positions, then the slots of its ancestors and its own.
+// Finds what row `index` sees, and counts the slots that nobody else of this pass saw before.
 void Context::Workspace::resolve_row(int index) {
   const Row& row = rows[index];
-  if (row.slot == kCommitted) {
-    const int expected = cache.length(row.sequence) + new_rows[row.sequence]++;
-    COPPICE_CHECK(row.position == expected && row.parent_slot == kCommitted);
-    COPPICE_CHECK(cache.has_room(row.sequence, expected + 1));
-    committed[index] = row.position + 1;
-  } else {
-    COPPICE_CHECK(row.slot >= 0 && row.slot < cache.slots() && row.parent_slot < cache.slots());
-    cache.set_parent(row.sequence, row.slot, row.parent_slot);
-    int depth = 0;
-    for (int slot = row.slot; slot != kCommitted; slot = cache.parent(row.sequence, slot)) {
-      ++depth;
-      COPPICE_CHECK(depth <= cache.slots());  // a slot is its own ancestor
-    }
-    committed[index] = row.position + 1 - depth;
-    std::int32_t* slots = row_slots + static_cast<std::size_t>(index) * cache.slots();
-    for (int slot = row.slot; slot != kCommitted; slot = cache.parent(row.sequence, slot)) {
-      slots[--depth] = slot;
-      std::uint64_t& counted = seen[static_cast<std::size_t>(row.sequence) * cache.slots() + slot];
-      if (counted != pass_number) ++kv_bytes;  // positions for now
-      counted = pass_number;
-    }
+  const auto stride = static_cast<std::size_t>(cache.slots());
+  std::int32_t* slots = row_slots + static_cast<std::size_t>(index) * stride;
+  const RowView view = view_of(row, cache, new_rows[row.sequence], slots);
+  committed[index] = view.committed;
+  for (int i = 0; i < view.slots; ++i) {
+    std::uint64_t& counted = seen[static_cast<std::size_t>(row.sequence) * stride + slots[i]];
+    if (counted != pass_number) ++kv_bytes;  // positions for now
+    counted = pass_number;
   }
 }
 

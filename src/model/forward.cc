@@ -11,7 +11,6 @@
 // in the layers above it and does nothing else there. What happens at the head is in head.cc.
 #include <algorithm>
 #include <climits>
-#include <cstring>
 
 #include "base/check.h"
 #include "model/rope.h"
@@ -19,16 +18,6 @@
 
 namespace coppice::core {
 namespace {
-
-bool all_finite(const float* x, std::size_t n) {
-  std::uint32_t bad = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, x + i, sizeof(bits));
-    bad |= static_cast<std::uint32_t>((bits & 0x7f800000u) == 0x7f800000u);
-  }
-  return bad == 0;
-}
 
 bool any_quantised(std::span<const WeightMatrix> matrices) {
   return std::any_of(matrices.begin(), matrices.end(),
@@ -38,7 +27,7 @@ bool any_quantised(std::span<const WeightMatrix> matrices) {
 }  // namespace
 
 void Context::Workspace::run(int thread) {
-  Lane lane{thread, pool.size(), 0, {every_row.data(), rows.size()}};
+  Lane lane{{thread, pool.size()}, 0, {every_row.data(), rows.size()}};
   embed(lane);
   for (; lane.stage < config.layers; ++lane.stage) {
     layer(lane);
@@ -256,11 +245,7 @@ void Context::Workspace::not_finite(int stage) {
 
 void Context::Workspace::quantise_stretch(const Inputs& to, std::size_t at, int count, bool quantise,
                                           int stage) {
-  const std::size_t group = at / kBlockInputs;
-  const bool finite = quantise ? kernels.quantize_row(to.x + at, count, to.codes + at, to.scales + group,
-                                                      to.scaled_sums + group, to.sums + group)
-                               : all_finite(to.x + at, count);
-  if (!finite) not_finite(stage);
+  if (!to.quantise(kernels, at, count, quantise)) not_finite(stage);
 }
 
 // All of attention's output, in stretches that need not end with a row: groups of 32 know nothing of rows.
@@ -296,7 +281,7 @@ void Context::Workspace::activate(const LayerWeights& layer, const Lane& lane) {
 
 // ---- matmuls
 
-Context::Workspace::Products Context::Workspace::products_of(PassStage stage, int number) {
+Products Context::Workspace::products_of(PassStage stage, int number) {
   Products products;
   products.inputs = stage == PassStage::down ? &activated : &normed;
   if (stage == PassStage::head) {
@@ -323,31 +308,6 @@ Context::Workspace::Products Context::Workspace::products_of(PassStage stage, in
   return products;
 }
 
-Span1 Context::Workspace::share_of(const Products& products, int item, const Lane& lane) const {
-  const auto groups = [&products](int i) -> int {
-    const WeightMatrix* weights_of = products.items[static_cast<std::size_t>(i)].weights;
-    return weights_of == nullptr ? 0 : weights_of->packed.groups();
-  };
-  if (products.side_by_side) return lane.share_of(groups(item));
-  int first = 0, total = 0;
-  for (int i = 0; i < products.count; ++i) {
-    first += i < item ? groups(i) : 0;
-    total += groups(i);
-  }
-  const Span1 mine = lane.share_of(total);
-  return {std::clamp(mine.begin - first, 0, groups(item)), std::clamp(mine.end - first, 0, groups(item))};
-}
-
-// This thread's share of the first product, from `item` on, that it has a share of; no runs if there is none.
-WeightStretch Context::Workspace::first_weights(const Products& products, int item, const Lane& lane) const {
-  for (; item < products.count; ++item) {
-    const Span1 mine = share_of(products, item, lane);
-    if (mine.begin < mine.end)
-      return products.items[item].weights->packed.stretch(mine.begin, mine.end, kFetchAhead);
-  }
-  return {};
-}
-
 // The weights this thread reads first after those of `stage`.
 WeightStretch Context::Workspace::next_weights(PassStage stage, const Lane& lane) {
   const bool last = lane.stage >= config.layers - 1;
@@ -360,30 +320,17 @@ WeightStretch Context::Workspace::next_weights(PassStage stage, const Lane& lane
   if (ends && last) next = products_of(PassStage::head, lane.stage);
   if (ends && !last) next = products_of(PassStage::query_key_value, lane.stage + 1);
   if (stage == PassStage::head) next = products_of(PassStage::query_key_value, 0);  // of the next pass
-  return first_weights(next, 0, lane);
-}
-
-MatmulTask Context::Workspace::task(const Products& products, int item, int count) const {
-  const Product& product = products.items[item];
-  const Inputs& inputs = *products.inputs;
-  MatmulTask task;
-  task.weights = &product.weights->packed;
-  task.x = inputs.x;
-  task.q = {inputs.codes, inputs.scales, inputs.scaled_sums, inputs.sums, product.weights->packed.inputs};
-  task.y = product.y;
-  task.y_stride = product.y_stride;
-  task.rows = count;
-  return task;
+  return lane.first_weights(next, 0);
 }
 
 void Context::Workspace::multiply(PassStage stage, const Lane& lane) {
   const Products products = products_of(stage, lane.stage);
   for (int i = 0; i < products.count; ++i) {
     if (lane.thread == 0) weight_bytes += products.items[i].weights->packed.bytes();
-    const Span1 mine = share_of(products, i, lane);
+    const Span1 mine = lane.share_of(products, i);
     if (mine.begin >= mine.end) continue;
-    MatmulTask work = task(products, i, static_cast<int>(lane.live.size()));
-    work.next = first_weights(products, i + 1, lane);
+    MatmulTask work = products.task(i, static_cast<int>(lane.live.size()));
+    work.next = lane.first_weights(products, i + 1);
     if (work.next.runs == 0) work.next = next_weights(stage, lane);
     kernels.matmul(work, mine.begin, mine.end);
   }
@@ -397,7 +344,7 @@ void Context::Workspace::show_products(PassStage stage, const Lane& lane) {
     const Products products = products_of(stage, lane.stage);
     for (int i = 0; i < products.count; ++i)
       tap->matmul(products.items[i].weights->name.c_str(),
-                  task(products, i, static_cast<int>(lane.live.size())), products.inputs->x);
+                  products.task(i, static_cast<int>(lane.live.size())), products.inputs->x);
   }
   pool.barrier();
 }

@@ -6,23 +6,14 @@
 #include "model/workspace.h"
 
 namespace coppice::core {
-namespace {
-
-// Bytes of logits of all rows that a thread makes before it looks at them: they stay in its L1 or L2.
-constexpr std::size_t kStretchBytes = 64 * 1024;
-// A stretch fetches the weights of the next while it runs (numerics 21), so it should not be short.
-constexpr int kLeastGroups = 4;
-
-}  // namespace
 
 void Context::Workspace::multiply_head(const Lane& lane) {
   const Products products = products_of(PassStage::head, lane.stage);
   const PackedMatrix& matrix = weights->head().packed;
   if (lane.thread == 0) weight_bytes += matrix.bytes();
-  const Span1 mine = share_of(products, 0, lane);
-  const std::size_t group_bytes = lane.live.size() * kGroupOutputs * sizeof(float);
-  const int stretch = std::max(kLeastGroups, static_cast<int>(kStretchBytes / group_bytes));
-  MatmulTask work = task(products, 0, static_cast<int>(lane.live.size()));
+  const Span1 mine = lane.share_of(products, 0);
+  const int stretch = head_stretch(lane.live.size());
+  MatmulTask work = products.task(0, static_cast<int>(lane.live.size()));
   for (int begin = mine.begin; begin < mine.end; begin += stretch) {
     const int end = std::min(begin + stretch, mine.end);
     work.next =

@@ -11,27 +11,6 @@
 #include "model/rope.h"
 
 namespace coppice::core {
-namespace {
-
-constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
-
-// Lays buffers out one behind the other, each on a 64-byte line: first counts, then hands out.
-class Layout {
- public:
-  explicit Layout(std::byte* base) : base_(base) {}
-  template <class T>
-  void take(T*& out, std::size_t count) {
-    out = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
-    used_ += round_up(count * sizeof(T), 64);
-  }
-  std::size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  std::size_t used_ = 0;
-};
-
-}  // namespace
 
 HeadContext::Pass::Pass(const HeadModel& model, const ContextOptions& options_, KvCache& cache_,
                         ThreadPool& pool_)
@@ -64,40 +43,36 @@ Status HeadContext::Pass::allocate() {
   const auto vocab = static_cast<std::size_t>(block.vocab);
   const auto threads = static_cast<std::size_t>(pool.size());
   const std::size_t full = weights.tokens.empty() ? 0 : logits * vocab;
-  const auto take_inputs = [&](Layout& layout, Inputs& inputs, int width) {
-    const std::size_t count = n * static_cast<std::size_t>(width);
-    layout.take(inputs.x, count);
-    layout.take(inputs.codes, count);
-    layout.take(inputs.scales, count / kBlockInputs);
-    layout.take(inputs.scaled_sums, count / kBlockInputs);
-    layout.take(inputs.sums, count / kBlockInputs);
+  const auto lay_out = [&](Arena arena) {
+    arena.take(x, n * hidden);
+    fused.take(arena, n, config.features());
+    normed.take(arena, n, std::max(2 * hidden, q_width));
+    activated.take(arena, n, block.feed_forward);
+    arena.take(qkv, n * qkv_stride);
+    arena.take(gate, n * ff_stride);
+    arena.take(up, n * ff_stride);
+    arena.take(out, n * out_stride);
+    arena.take(token, threads * hidden);
+    arena.take(head_out, logits * head_stride);
+    arena.take(group_best, logits * (head_stride / kGroupOutputs));
+    arena.take(full_logits, full);
+    arena.take(maxima, full == 0 ? 0 : logits * ((vocab + kGroupOutputs - 1) / kGroupOutputs));
+    arena.take(cos_sin, n * block.rope_dims);
+    arena.take(attention, attention_floats * threads);
+    arena.take(row_slots, n * cache.slots());
+    return arena.used();
   };
-  const auto lay_out = [&](Layout layout) {
-    layout.take(x, n * hidden);
-    take_inputs(layout, fused, config.features());
-    take_inputs(layout, normed, std::max(2 * hidden, q_width));
-    take_inputs(layout, activated, block.feed_forward);
-    layout.take(qkv, n * qkv_stride);
-    layout.take(gate, n * ff_stride);
-    layout.take(up, n * ff_stride);
-    layout.take(out, n * out_stride);
-    layout.take(token, threads * hidden);
-    layout.take(head_out, logits * head_stride);
-    layout.take(group_best, logits * (head_stride / kGroupOutputs));
-    layout.take(full_logits, full);
-    layout.take(maxima, full == 0 ? 0 : logits * ((vocab + kGroupOutputs - 1) / kGroupOutputs));
-    layout.take(cos_sin, n * block.rope_dims);
-    layout.take(attention, attention_floats * threads);
-    layout.take(row_slots, n * cache.slots());
-    return layout.used();
-  };
-  const std::size_t bytes = lay_out(Layout(nullptr));
+  const std::size_t bytes = lay_out(Arena(nullptr));
   if (bytes > memory_available())
     return fail(
         fmt::format("passes of a draft head over {} rows need {} bytes of memory, but {} are available",
                     options.max_rows, bytes, memory_available()));
   COPPICE_TRY(memory, Buffer::make(bytes));
-  lay_out(Layout(memory.data()));
+  lay_out(Arena(memory.data()));
+  fusing.inputs = &fused;
+  down.inputs = &activated;
+  for (Products* products : {&query_key_value, &attention_output, &gate_up, &last})
+    products->inputs = &normed;
   fusing.add(weights.fc, out, out_stride);
   query_key_value.add(weights.query, qkv, qkv_stride);
   query_key_value.add(weights.key, qkv + k_offset, qkv_stride);
@@ -122,28 +97,13 @@ Status HeadContext::Pass::allocate() {
   return {};
 }
 
-// Finds what row `index` sees: committed positions, then the slots of its ancestors and its own.
+// Finds what row `index` sees.
 void HeadContext::Pass::resolve_row(int index) {
   const Row& row = rows[index].row;
-  if (row.slot == kCommitted) {
-    const int expected = cache.length(row.sequence) + new_rows[row.sequence]++;
-    COPPICE_CHECK(row.position == expected && row.parent_slot == kCommitted);
-    COPPICE_CHECK(cache.has_room(row.sequence, expected + 1));
-    committed[index] = row.position + 1;
-  } else {
-    COPPICE_CHECK(row.slot >= 0 && row.slot < cache.slots() && row.parent_slot < cache.slots());
-    cache.set_parent(row.sequence, row.slot, row.parent_slot);
-    int depth = 0;
-    for (int slot = row.slot; slot != kCommitted; slot = cache.parent(row.sequence, slot)) {
-      ++depth;
-      COPPICE_CHECK(depth <= cache.slots());  // a slot is its own ancestor
-    }
-    committed[index] = row.position + 1 - depth;
-    kv_bytes += static_cast<std::uint64_t>(depth);  // positions for now
-    std::int32_t* slots = row_slots + static_cast<std::size_t>(index) * cache.slots();
-    for (int slot = row.slot; slot != kCommitted; slot = cache.parent(row.sequence, slot))
-      slots[--depth] = slot;
-  }
+  std::int32_t* slots = row_slots + static_cast<std::size_t>(index) * cache.slots();
+  const RowView view = view_of(row, cache, new_rows[row.sequence], slots);
+  committed[index] = view.committed;
+  kv_bytes += static_cast<std::uint64_t>(view.slots);  // positions for now
   visible[row.sequence] = std::max(visible[row.sequence], committed[index]);
 }
 

@@ -7,37 +7,17 @@
 // Rows that nobody asks anything (the prompt's) end once K and V are stored. Splits are as in forward.cc: no
 // split changes a bit.
 #include <algorithm>
-#include <cstring>
 
 #include "model/head_pass.h"
 #include "model/rope.h"
 
 namespace coppice::core {
-namespace {
-
-// Bytes of the next products' weights a thread asks for while it ends its own.
-constexpr std::size_t kFetchAhead = 24 * 1024;
-// Bytes of logits of all rows that a thread makes before it looks at them.
-constexpr std::size_t kStretchBytes = 64 * 1024;
-constexpr int kLeastGroups = 4;
-
-bool all_finite(const float* x, int n) {
-  std::uint32_t bad = 0;
-  for (int i = 0; i < n; ++i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, x + i, sizeof(bits));
-    bad |= static_cast<std::uint32_t>((bits & 0x7f800000u) == 0x7f800000u);
-  }
-  return bad == 0;
-}
-
-}  // namespace
 
 void HeadContext::Pass::run(int thread) {
   const Lane lane{thread, pool.size()};
   if (!with_features.empty()) fuse(lane);
   begin(lane);
-  multiply(normed, query_key_value, attention_output, static_cast<int>(rows.size()), lane);
+  multiply(query_key_value, attention_output, static_cast<int>(rows.size()), lane);
   store(lane);
   if (live.empty()) return;
   attend(lane);
@@ -61,7 +41,7 @@ void HeadContext::Pass::fuse(const Lane& lane) {
     quantise(fused, static_cast<std::size_t>(j) * width, width, weights.fc.packed.quantised());
   }
   pool.barrier();
-  multiply(fused, fusing, query_key_value, static_cast<int>(with_features.size()), lane);
+  multiply(fusing, query_key_value, static_cast<int>(with_features.size()), lane);
 }
 
 void HeadContext::Pass::begin(const Lane& lane) {
@@ -138,7 +118,7 @@ void HeadContext::Pass::attend(const Lane& lane) {
     quantise(normed, static_cast<std::size_t>(j) * q_width, q_width,
              weights.attention_output.packed.quantised());
   pool.barrier();
-  multiply(normed, attention_output, gate_up, count, lane);
+  multiply(attention_output, gate_up, count, lane);
 }
 
 void HeadContext::Pass::feed_forward(const Lane& lane) {
@@ -153,9 +133,9 @@ void HeadContext::Pass::feed_forward(const Lane& lane) {
     quantise(normed, at, hidden, codes);
   }
   pool.barrier();
-  multiply(normed, gate_up, down, count, lane);
+  multiply(gate_up, down, count, lane);
   activate(lane);
-  multiply(activated, down, last, count, lane);
+  multiply(down, last, count, lane);
 }
 
 // By groups of 32 columns, so that a single row keeps every thread busy.
@@ -185,20 +165,13 @@ void HeadContext::Pass::output(const Lane& lane) {
   const int count = static_cast<int>(logit_rows.size());
   if (count == 0) return;
   if (lane.thread == 0) weight_bytes += head.packed.bytes();
-  MatmulTask task;
-  task.weights = &head.packed;
-  task.x = normed.x;
-  task.q = {normed.codes, normed.scales, normed.scaled_sums, normed.sums, hidden};
-  task.y = head_out;
-  task.y_stride = head_stride;
-  task.rows = count;
-  const Span1 groups = share_of(last, 0, lane);
-  const int stretch = std::max(
-      kLeastGroups, static_cast<int>(kStretchBytes / (static_cast<std::size_t>(count) * kGroupOutputs * 4)));
+  MatmulTask task = last.task(0, count);
+  const Span1 groups = lane.share_of(last, 0);
+  const int stretch = head_stretch(logit_rows.size());
   for (int first = groups.begin; first < groups.end; first += stretch) {
     const int end = std::min(first + stretch, groups.end);
     task.next = end < groups.end ? head.packed.stretch(end, groups.end, kFetchAhead)
-                                 : first_weights(query_key_value, 0, lane);  // of the next level
+                                 : lane.first_weights(query_key_value, 0);  // of the next level
     kernels.matmul(task, first, end);
     look_at_logits(first, end, count);
   }
@@ -228,50 +201,18 @@ void HeadContext::Pass::look_at_logits(int begin, int end, int count) {
 }
 
 void HeadContext::Pass::quantise(const Inputs& to, std::size_t at, int count, bool wanted) {
-  const std::size_t group = at / kBlockInputs;
-  const bool finite = wanted ? kernels.quantize_row(to.x + at, count, to.codes + at, to.scales + group,
-                                                    to.scaled_sums + group, to.sums + group)
-                             : all_finite(to.x + at, count);
-  if (!finite) bad.store(true);
+  if (!to.quantise(kernels, at, count, wanted)) bad.store(true);
 }
 
-Span1 HeadContext::Pass::share_of(const Products& products, int item, const Lane& lane) const {
-  int first = 0, total = 0;
+void HeadContext::Pass::multiply(const Products& products, const Products& then, int count,
+                                 const Lane& lane) {
   for (int i = 0; i < products.count; ++i) {
-    first += i < item ? products.items[i].weights->packed.groups() : 0;
-    total += products.items[i].weights->packed.groups();
-  }
-  const Span1 mine = lane.share_of(total);
-  const int groups = products.items[item].weights->packed.groups();
-  return {std::clamp(mine.begin - first, 0, groups), std::clamp(mine.end - first, 0, groups)};
-}
-
-// This thread's share of the first product, from `item` on, that it has a share of; empty if there is none.
-WeightStretch HeadContext::Pass::first_weights(const Products& products, int item, const Lane& lane) const {
-  for (; item < products.count; ++item) {
-    const Span1 mine = share_of(products, item, lane);
-    if (mine.begin < mine.end)
-      return products.items[item].weights->packed.stretch(mine.begin, mine.end, kFetchAhead);
-  }
-  return {};
-}
-
-void HeadContext::Pass::multiply(const Inputs& inputs, const Products& products, const Products& then,
-                                 int count, const Lane& lane) {
-  for (int i = 0; i < products.count; ++i) {
-    const PackedMatrix& matrix = products.items[i].weights->packed;
-    if (lane.thread == 0) weight_bytes += matrix.bytes();
-    const Span1 mine = share_of(products, i, lane);
+    if (lane.thread == 0) weight_bytes += products.items[i].weights->packed.bytes();
+    const Span1 mine = lane.share_of(products, i);
     if (mine.begin >= mine.end) continue;
-    MatmulTask task;
-    task.weights = &matrix;
-    task.x = inputs.x;
-    task.q = {inputs.codes, inputs.scales, inputs.scaled_sums, inputs.sums, matrix.inputs};
-    task.y = products.items[i].y;
-    task.y_stride = products.items[i].y_stride;
-    task.rows = count;
-    task.next = first_weights(products, i + 1, lane);
-    if (task.next.runs == 0) task.next = first_weights(then, 0, lane);
+    MatmulTask task = products.task(i, count);
+    task.next = lane.first_weights(products, i + 1);
+    if (task.next.runs == 0) task.next = lane.first_weights(then, 0);
     kernels.matmul(task, mine.begin, mine.end);
   }
   pool.barrier();

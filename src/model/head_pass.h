@@ -2,42 +2,18 @@
 // run() is called on every thread and allocates nothing.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <span>
 #include <vector>
 
 #include "kernels/kernels.h"
 #include "model/head_model.h"
+#include "model/pass_parts.h"
 
 namespace coppice::core {
 
 struct HeadContext::Pass {
-  // Rows of activations as floats, and as codes where the weights are quantised.
-  struct Inputs {
-    float* x = nullptr;            // [rows, width], packed tightly
-    std::int8_t* codes = nullptr;  // the same
-    float* scales = nullptr;       // [rows, width / 32]
-    float* scaled_sums = nullptr;  // the same
-    std::int32_t* sums = nullptr;  // the same
-  };
-  struct Product {
-    const WeightMatrix* weights = nullptr;
-    float* y = nullptr;        // [rows, y_stride]
-    std::size_t y_stride = 0;  // a multiple of 32
-  };
-  // Matmuls over the same inputs; all groups of all of them are split together.
-  struct Products {
-    std::array<Product, 3> items{};
-    int count = 0;
-    void add(const WeightMatrix& weights, float* y, std::size_t y_stride) {
-      items[count++] = {&weights, y, y_stride};
-    }
-  };
-  struct Lane {
-    int thread, threads;
-    Span1 share_of(int total) const { return share(total, thread, threads); }
-  };
+  using Lane = PassThread;
 
   Pass(const HeadModel& model, const ContextOptions& options, KvCache& cache, ThreadPool& pool);
   Status allocate();
@@ -57,10 +33,7 @@ struct HeadContext::Pass {
   void look_at_logits(int group_begin, int group_end, int rows);
 
   // `then`: the products this thread computes next, whose first weights it fetches on the way.
-  void multiply(const Inputs& inputs, const Products& products, const Products& then, int rows,
-                const Lane& lane);
-  Span1 share_of(const Products& products, int item, const Lane& lane) const;  // groups of one product
-  WeightStretch first_weights(const Products& products, int item, const Lane& lane) const;
+  void multiply(const Products& products, const Products& then, int rows, const Lane& lane);
   void quantise(const Inputs& to, std::size_t at, int count, bool wanted);
   AttentionRow attention_row(int live_row) const;
   float* residual(int row) const { return x + static_cast<std::size_t>(row) * hidden; }

@@ -2,7 +2,6 @@
 // allocates nothing.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <climits>
 #include <span>
@@ -10,49 +9,17 @@
 
 #include "kernels/kernels.h"
 #include "model/model.h"
+#include "model/pass_parts.h"
 #include "model/slim.h"
 #include "model/weights.h"
 
 namespace coppice::core {
 
 struct Context::Workspace {
-  // What a stage of matmuls reads: rows of activations as floats, and as codes where its weights are
-  // quantised.
-  struct Inputs {
-    float* x = nullptr;            // [rows, width], packed tightly
-    std::int8_t* codes = nullptr;  // the same
-    float* scales = nullptr;       // [rows, width / 32]
-    float* scaled_sums = nullptr;  // the same
-    std::int32_t* sums = nullptr;  // the same
-  };
-
-  struct Product {
-    const WeightMatrix* weights = nullptr;
-    float* y = nullptr;        // [rows, y_stride]
-    std::size_t y_stride = 0;  // a multiple of 32
-  };
-
-  // A stage of matmuls over the same inputs.
-  struct Products {
-    const Inputs* inputs = nullptr;
-    std::array<Product, 3> items{};
-    int count = 0;
-    // Each product is split by itself, so that a thread has the same outputs of all; else all groups of all
-    // products are split together.
-    bool side_by_side = false;
-    void add(const WeightMatrix& weights, float* y, std::size_t y_stride) {
-      items[count++] = {&weights, y, y_stride};
-    }
-  };
-
   // Where one thread is in the pass.
-  struct Lane {
-    int thread;
-    int threads;
+  struct Lane : PassThread {
     int stage;                  // the layer, or the number of layers: the head
     std::span<const int> live;  // rows this part of a layer works on; live row j lies at j in `inputs`
-
-    Span1 share_of(int total) const { return share(total, thread, threads); }
   };
 
   // Committed positions of a sequence that some row of the pass sees: those before `end`, but so many.
@@ -60,9 +27,6 @@ struct Context::Workspace {
     int end = 0;
     int left_out = INT_MAX;
   };
-
-  // Bytes of the next stage's weights a thread fetches at the end of a stage.
-  static constexpr std::size_t kFetchAhead = 24 * 1024;
 
   Workspace(const Model& model, const ContextOptions& options, KvCache& cache, ThreadPool& pool);
   Status allocate();
@@ -96,17 +60,13 @@ struct Context::Workspace {
   void finish(PassStage stage, const Lane& lane);
 
   Products products_of(PassStage stage, int layer);
-  Span1 share_of(const Products& products, int item, const Lane& lane) const;  // groups of one product
-  WeightStretch first_weights(const Products& products, int item, const Lane& lane) const;
   WeightStretch next_weights(PassStage stage, const Lane& lane);
   void show_products(PassStage stage, const Lane& lane);  // to the tap
   void attention_row(int live_row, const Lane& lane);
   void add_residual(const WeightMatrix& matrix, int row, std::size_t live_row);
   void show_residual(const Lane& lane);  // to the tap: where a layer begins, and behind the last
   void norm(const NormWeights& weights, const float* from, float* to) const;
-  // One stretch of inputs (whole groups of 32): to codes, or only checked where the weights are floats.
   void quantise_stretch(const Inputs& to, std::size_t at, int count, bool quantise, int stage);
-  MatmulTask task(const Products& products, int item, int count) const;
   void not_finite(int stage);
 
   const Model& model;
