@@ -15,7 +15,6 @@
 #include "base/hash.h"
 #include "base/os.h"
 #include "corpus/corpus_folder.h"
-#include "draft/katz.h"
 
 namespace coppice {
 
@@ -177,7 +176,7 @@ Result<core::CorpusDescription> describe(const Model& model, const CorpusOptions
   const core::Hash128 hash = core::hash_of(file.bytes());
   file.release(file.bytes());
   description.target = fs::path(model.info().path).filename().string();
-  description.target_hash = fmt::format("{:016x}{:016x}", hash.high, hash.low);
+  description.target_hash = core::to_hex(hash);
   description.shape.vocabulary_hash =
       core::vocabulary_hash(model.impl().tokenizer.impl().tokenizer->vocabulary().tokens);
   description.shape.vocab = model.info().vocab;

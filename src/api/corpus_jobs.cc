@@ -45,8 +45,7 @@ class Source {
   Status read(const std::string& path, bool scored, int number) {
     COPPICE_TRY(const core::MappedFile file, core::MappedFile::open(path));
     const core::Hash128 hash = core::hash_of(file.bytes());
-    out_.sources.push_back(
-        {{"file", path}, {"hash", fmt::format("{:016x}{:016x}", hash.high, hash.low)}, {"scored", scored}});
+    out_.sources.push_back({{"file", path}, {"hash", core::to_hex(hash)}, {"scored", scored}});
     std::string_view all{reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
     const std::size_t before = out_.jobs.size();
     for (std::uint64_t line_number = 1; !all.empty(); ++line_number) {

@@ -1,5 +1,4 @@
 #include <coppice/tools.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +16,7 @@ namespace coppice {
 Result<std::string> file_hash(const std::string& path) {
   COPPICE_TRY(const core::MappedFile file, core::MappedFile::open(path));
   const core::Hash128 hash = core::hash_of(file.bytes());
-  return fmt::format("{:016x}{:016x}", hash.high, hash.low);
+  return core::to_hex(hash);
 }
 
 namespace {

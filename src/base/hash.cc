@@ -4,6 +4,8 @@
 // count.
 #include "base/hash.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 namespace coppice::core {
@@ -61,5 +63,7 @@ Hash128 hash_of(std::span<const std::byte> bytes) {
   }
   return hash;
 }
+
+std::string to_hex(const Hash128& hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
 }  // namespace coppice::core

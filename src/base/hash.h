@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace coppice::core {
 
@@ -14,5 +15,6 @@ struct Hash128 {
 };
 
 Hash128 hash_of(std::span<const std::byte> bytes);
+std::string to_hex(const Hash128& hash);  // 32 digits, the high half first
 
 }  // namespace coppice::core

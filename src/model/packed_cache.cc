@@ -85,7 +85,7 @@ Hash128 packed_key(const gguf::File& file, std::span<const PackJob> jobs, Thread
 }
 
 std::string packed_path(const std::string& folder, const Hash128& key) {
-  return fmt::format("{}/{:016x}{:016x}.pack", folder, key.high, key.low);
+  return folder + "/" + to_hex(key) + ".pack";
 }
 
 std::span<const std::byte> packed_body(const MappedFile& file) { return file.bytes().subspan(kHeaderBytes); }

@@ -44,7 +44,7 @@ Result<Target> Target::open(const std::string& path) {
   target.vocabulary_hash = core::vocabulary_hash(vocabulary.tokens);
   COPPICE_TRY(const MappedFile bytes, MappedFile::open(path));
   const Hash128 hash = hash_of(bytes.bytes());
-  target.hash = fmt::format("{:016x}{:016x}", hash.high, hash.low);
+  target.hash = to_hex(hash);
   return target;
 }
 
