@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 
 #include "base/check.h"
 #include "draft/arguments.h"
@@ -64,7 +63,7 @@ Status HeadDrafter::begin(int sequence, std::span<const Token> tokens, const Sam
   Sequence& s = sequences_[sequence];
   COPPICE_CHECK(!s.open && !tokens.empty());
   s.offers_q = sampler.rejects();
-  if (s.offers_q && !s.q) COPPICE_TRY_STATUS(make_room_for_q(s));
+  if (s.offers_q && !s.q) COPPICE_TRY_STATUS(make_room_for_q(s.q, vocab(), "head"));
   s.lane = &take_lane(tokens);
   s.open = true;
   s.stopped = false;
@@ -72,15 +71,6 @@ Status HeadDrafter::begin(int sequence, std::span<const Token> tokens, const Sam
   s.tree.reset(tokens.back());
   for (Said& said : s.said) said.known = false;
   return {};
-}
-
-// For every node there can be. Memory that is never written is never used: what counts is what trees need.
-Status HeadDrafter::make_room_for_q(Sequence& s) {
-  const std::size_t floats = kMaxTreeNodes * vocab();
-  s.q.reset(new (std::nothrow) float[floats]);
-  if (s.q) return {};
-  return fail("no memory for the distributions of head that acceptance = rejection needs: " +
-              std::to_string(floats * sizeof(float) >> 20) + " MB; use acceptance = keyed");
 }
 
 // The free lane that begins most like these tokens, of equal ones that which was left longest ago. Row p
@@ -196,21 +186,9 @@ void HeadDrafter::observe(int sequence, std::span<const Token> accepted) {
   s.length += static_cast<int>(accepted.size());
 }
 
-PassCost HeadDrafter::take_cost() {
-  const PassStats& stats = context_->stats();
-  const PassCost cost{stats.passes, stats.rows, stats.weight_bytes + stats.kv_bytes, stats.seconds};
-  context_->reset_stats();
-  return cost;
-}
+PassCost HeadDrafter::take_cost() { return take_cost_of(*context_); }
 
 // --- asking ---
-
-int HeadDrafter::find(const Sequence& s, std::span<const Token> path) const {
-  int node = 0;
-  for (const Token token : path)
-    if ((node = s.tree.child(node, token)) == kNoNode) break;
-  return node;
-}
 
 // It answered at the root, or was shown the position before it and has not computed it yet.
 bool HeadDrafter::can_answer(const Sequence& s) const {
@@ -225,7 +203,7 @@ bool HeadDrafter::out_of_reach(const Sequence& s, const PathState& at) const {
 bool HeadDrafter::knows(const Query& query) const {
   const Sequence& s = sequences_[query.sequence];
   if (out_of_reach(s, query.state)) return true;
-  const int node = find(s, query.state.path);
+  const int node = s.tree.find(query.state.path);
   return node == kNoNode ? s.tree.size() == s.tree.capacity() : s.said[node].known;
 }
 
@@ -339,14 +317,14 @@ void HeadDrafter::hear(int row, const Place& place) {
 
 std::span<const float> HeadDrafter::distribution(const Query& query) const {
   const Sequence& s = sequences_[query.sequence];
-  const int node = s.offers_q ? find(s, query.state.path) : kNoNode;
+  const int node = s.offers_q ? s.tree.find(query.state.path) : kNoNode;
   if (node == kNoNode || !s.said[node].known || !s.said[node].has_q) return {};
   return {s.q.get() + static_cast<std::size_t>(node) * vocab(), vocab()};
 }
 
 void HeadDrafter::describe(const Query& query, std::span<const Token> tokens, float* out, int stride) {
   const Sequence& s = sequences_[query.sequence];
-  const int node = out_of_reach(s, query.state) ? kNoNode : find(s, query.state.path);
+  const int node = out_of_reach(s, query.state) ? kNoNode : s.tree.find(query.state.path);
   if (node == kNoNode || !s.said[node].known) return;
   core::describe(s.said[node], tokens, out, stride);
 }

@@ -90,7 +90,6 @@ class HeadDrafter final : public Drafter {
   }
   float* q_of(Sequence& s, int node) { return s.q.get() + static_cast<std::size_t>(node) * vocab(); }
 
-  Status make_room_for_q(Sequence& s);
   Lane& take_lane(std::span<const Token> tokens);
   void cut(Lane& lane, int position);
   void restart(Lane& lane, int position);
@@ -98,7 +97,6 @@ class HeadDrafter final : public Drafter {
   void add_waiting(const Lane& lane, int count);
   bool can_answer(const Sequence& s) const;
   bool out_of_reach(const Sequence& s, const PathState& at) const;
-  int find(const Sequence& s, std::span<const Token> path) const;
   int place(const Query& query);
   void want(int sequence, int node);
   void add_rows(int sequence);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <new>
 
 #include "base/check.h"
 #include "model/slim.h"
@@ -70,7 +69,7 @@ Status ModelDrafter::begin(int sequence, std::span<const Token> tokens, const Sa
   Sequence& s = sequences_[sequence];
   COPPICE_CHECK(!s.open && !tokens.empty());
   s.offers_q = sampler.rejects() && !serves_a_draft_;
-  if (s.offers_q && !s.q) COPPICE_TRY_STATUS(make_room_for_q(s));
+  if (s.offers_q && !s.q) COPPICE_TRY_STATUS(make_room_for_q(s.q, vocab(), options_.name));
   if (inner_) COPPICE_TRY_STATUS(inner_->begin(sequence, tokens, sampler));
   // What the last request here began with stays; the root is always computed anew, for its logits.
   const std::size_t most = std::min(
@@ -86,15 +85,6 @@ Status ModelDrafter::begin(int sequence, std::span<const Token> tokens, const Sa
   s.tree.reset(tokens.back());
   for (Node& said : s.said) said.known = false, said.asked = kNoNode;
   return {};
-}
-
-// For every node there can be. Memory that is never written is never used: what counts is what trees need.
-Status ModelDrafter::make_room_for_q(Sequence& s) {
-  const std::size_t floats = kMaxTreeNodes * vocab();
-  s.q.reset(new (std::nothrow) float[floats]);
-  if (s.q) return {};
-  return fail("no memory for the distributions of " + options_.name + " that acceptance = rejection needs: " +
-              std::to_string(floats * sizeof(float) >> 20) + " MB; use acceptance = keyed");
 }
 
 void ModelDrafter::end(int sequence) {
@@ -157,23 +147,10 @@ void ModelDrafter::teach_inner(int sequence) {
 
 PassCost ModelDrafter::take_cost() {
   PassCost cost = inner_ ? inner_->take_cost() : PassCost{};
-  const PassStats& stats = context_->stats();
-  cost.passes += stats.passes;
-  cost.rows += stats.rows;
-  cost.bytes += stats.weight_bytes + stats.kv_bytes;
-  cost.seconds += stats.seconds;
-  context_->reset_stats();
-  return cost;
+  return cost += take_cost_of(*context_);
 }
 
 // --- asking ---
-
-int ModelDrafter::find(const Sequence& s, std::span<const Token> path) const {
-  int node = 0;
-  for (const Token token : path)
-    if ((node = s.tree.child(node, token)) == kNoNode) break;
-  return node;
-}
 
 // A full context: the draft stops guessing, the target goes on.
 bool ModelDrafter::out_of_reach(const Sequence& s, const PathState& at) const {
@@ -183,7 +160,7 @@ bool ModelDrafter::out_of_reach(const Sequence& s, const PathState& at) const {
 bool ModelDrafter::knows(const Query& query) const {
   const Sequence& s = sequences_[query.sequence];
   if (out_of_reach(s, query.state)) return true;
-  const int node = find(s, query.state.path);
+  const int node = s.tree.find(query.state.path);
   return node == kNoNode ? s.tree.size() == s.tree.capacity() : s.said[node].known;
 }
 
@@ -352,14 +329,14 @@ void ModelDrafter::listen(int row, const Place& place) {
 
 std::span<const float> ModelDrafter::distribution(const Query& query) const {
   const Sequence& s = sequences_[query.sequence];
-  const int node = s.offers_q ? find(s, query.state.path) : kNoNode;
+  const int node = s.offers_q ? s.tree.find(query.state.path) : kNoNode;
   if (node == kNoNode || !s.said[node].known || !s.said[node].has_q) return {};
   return {s.q.get() + static_cast<std::size_t>(node) * vocab(), vocab()};
 }
 
 void ModelDrafter::describe(const Query& query, std::span<const Token> tokens, float* out, int stride) {
   const Sequence& s = sequences_[query.sequence];
-  const int node = out_of_reach(s, query.state) ? kNoNode : find(s, query.state.path);
+  const int node = out_of_reach(s, query.state) ? kNoNode : s.tree.find(query.state.path);
   if (node == kNoNode || !s.said[node].known) return;
   core::describe(s.said[node], tokens, out, stride);
 }

@@ -86,11 +86,9 @@ class ModelDrafter : public Drafter {
   };
 
   ModelDrafter(std::unique_ptr<Context> context, std::unique_ptr<Grower> inner, const Options& options);
-  Status make_room_for_q(Sequence& s);
   float* q_of(Sequence& s, int node) { return s.q.get() + static_cast<std::size_t>(node) * vocab(); }
   std::size_t vocab() const { return static_cast<std::size_t>(context_->model().config().vocab); }
   void teach_inner(int sequence);
-  int find(const Sequence& s, std::span<const Token> path) const;
   bool out_of_reach(const Sequence& s, const PathState& at) const;
   int place(const Query& query);
   void want(int sequence, int node);

@@ -51,13 +51,16 @@ void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, f
   contexts(query, found.data());
   for (std::size_t t = 0; t < tokens.size(); ++t)
     std::fill_n(out + t * static_cast<std::size_t>(stride), kNgramFeatures, 0.0f);
-  for (int k = 1; k <= std::min(kDescribed, model_->order()) && found[k].count != 0; ++k) {
+  for (int k = 1; k <= model_->order() && found[k].count != 0; ++k) {
     const auto n = static_cast<float>(found[k].count);
     const auto distinct = static_cast<float>(found[k].distinct);
     const float seen = std::log(n + 1) * 0.15f;
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const auto c = static_cast<float>(model_->count(found[k], tokens[t]));
-      float* x = out + t * static_cast<std::size_t>(stride) + (k - 1) * kPerLength;
+      float* x = out + t * static_cast<std::size_t>(stride);
+      if (c > 0) x[kDescribed * kPerLength + 4] = 0.25f * static_cast<float>(k);  // the longest so far
+      if (k > kDescribed) continue;
+      x += (k - 1) * kPerLength;
       x[0] = std::log((c + 0.05f) / (n + 0.4f * distinct + 0.1f)) * 0.3f + 0.6f;
       x[1] = c > 0 ? seen : -0.3f;
     }
@@ -71,11 +74,7 @@ void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, f
                         (static_cast<float>(found[0].count) + 1.0f);
     x[0] = 0.2f * std::log(alone) + 1.4f;
     x[1] = 0.25f * std::log(p / (1 - p));
-    x[2] = p;         // for now
-    int longest = 0;  // context that the token was seen after
-    for (int k = 1; k <= model_->order() && found[k].count != 0; ++k)
-      if (model_->count(found[k], tokens[t]) > 0) longest = k;
-    x[4] = 0.25f * static_cast<float>(longest);
+    x[2] = p;  // for now
   }
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     float* x = out + t * static_cast<std::size_t>(stride) + kDescribed * kPerLength;

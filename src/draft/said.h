@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <new>
 #include <span>
+#include <string>
 
+#include "base/check.h"
 #include "draft/drafter.h"
+#include "model/model.h"
 #include "sample/sampler.h"
 
 namespace coppice::core {
@@ -64,6 +69,25 @@ inline void describe(const Said& said, std::span<const Token> tokens, float* out
     f[3] = gap == 0.0f ? 1.0f : 0.0f;
     f[5] = 1.0f / static_cast<float>(1 + c);
   }
+}
+
+// Distributions [vocab] for every node there can be. Memory that is never written is never used: what counts
+// is what trees need.
+inline Status make_room_for_q(std::unique_ptr<float[]>& q, std::size_t vocab, const std::string& drafter) {
+  const std::size_t floats = kMaxTreeNodes * vocab;
+  q.reset(new (std::nothrow) float[floats]);
+  if (q) return {};
+  return fail("no memory for the distributions of " + drafter + " that acceptance = rejection needs: " +
+              std::to_string(floats * sizeof(float) >> 20) + " MB; use acceptance = keyed");
+}
+
+// What a context ran since this was asked last.
+template <class AnyContext>
+PassCost take_cost_of(AnyContext& context) {
+  const PassStats& stats = context.stats();
+  const PassCost cost{stats.passes, stats.rows, stats.weight_bytes + stats.kv_bytes, stats.seconds};
+  context.reset_stats();
+  return cost;
 }
 
 }  // namespace coppice::core

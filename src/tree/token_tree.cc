@@ -54,6 +54,13 @@ int TokenTree::add(int parent, Token token, float score, float value, SourceMask
   return node;
 }
 
+int TokenTree::find(std::span<const Token> path) const {
+  int node = 0;
+  for (const Token token : path)
+    if ((node = child(node, token)) == kNoNode) break;
+  return node;
+}
+
 int TokenTree::child(int node, Token token) const {
   int c = first_child_[node];
   while (c != kNoNode && token_[c] != token) c = next_sibling_[c];

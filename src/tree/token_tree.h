@@ -38,6 +38,7 @@ class TokenTree {
   int child(int node, Token token) const;                         // kNoNode if nobody guessed it
   int first_child(int node) const { return first_child_[node]; }  // kNoNode; in order of adding
   int next_sibling(int node) const { return next_sibling_[node]; }
+  int find(std::span<const Token> path) const;  // the node at the end of these tokens; kNoNode: not there
   // Tokens from below the root to `node`, in order; returns how many (the node's depth).
   int path(int node, Token* out) const;
 
