@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 
+#include "api/draft_files.h"
 #include "api/impl.h"
 #include "base/check.h"
 #include "draft/expression.h"
@@ -36,30 +36,15 @@ namespace {
 
 constexpr int kDefaultContext = 4096;
 
-// A draft model beside the target: the same threads, each file loaded once.
 core::DraftEnvironment draft_environment(const Model::Impl& target, const EngineOptions& options) {
   core::DraftEnvironment environment;
   environment.vocabulary = &target.tokenizer.impl().tokenizer->vocabulary();
   environment.target = target.model;
   environment.tokenizer = target.tokenizer.impl().tokenizer.get();
-  environment.pool = target.pool.get();
   environment.sequences = options.max_requests;
   environment.context = options.context;
   environment.cache_type = cache_type(options.cache);
-  auto loaded = std::make_shared<std::map<std::string, std::shared_ptr<const core::Model>>>();
-  core::ThreadPool* pool = target.pool.get();
-  environment.load_model = [loaded,
-                            pool](const std::string& path) -> Result<std::shared_ptr<const core::Model>> {
-    if (auto it = loaded->find(path); it != loaded->end()) return it->second;
-    COPPICE_TRY(auto file, core::gguf::File::open(path));
-    COPPICE_TRY(auto model, core::Model::load(file, *pool));
-    loaded->emplace(path, model);
-    return model;
-  };
-  environment.load_vocabulary = [](const std::string& path) -> Result<core::Vocabulary> {
-    COPPICE_TRY(auto file, core::gguf::File::open(path));
-    return core::Vocabulary::read(*file);
-  };
+  add_draft_files(environment, *target.pool);
   return environment;
 }
 

@@ -54,16 +54,6 @@ struct Reader {
   }
 };
 
-Status check_tokens(const Model& model, std::span<const Token> tokens) {
-  if (tokens.empty()) return fail("the text is empty; at least one token is needed");
-  for (Token token : tokens) {
-    if (token < 0 || token >= model.info().vocab) {
-      return fail(fmt::format("token id {} is not in the vocabulary of {}", token, model.info().vocab));
-    }
-  }
-  return {};
-}
-
 // -log p(token), natural, in double.
 double surprise(std::span<const float> logits, Token token) {
   const double most = *std::max_element(logits.begin(), logits.end());
@@ -120,6 +110,16 @@ class LayerWriter : public core::LayerTap {
 };
 
 }  // namespace
+
+Status check_tokens(const Model& model, std::span<const Token> tokens) {
+  if (tokens.empty()) return fail("the text is empty; at least one token is needed");
+  for (Token token : tokens) {
+    if (token < 0 || token >= model.info().vocab) {
+      return fail(fmt::format("token id {} is not in the vocabulary of {}", token, model.info().vocab));
+    }
+  }
+  return {};
+}
 
 Result<core::CacheType> cache_type(const std::string& name) {
   if (name == "f32") return core::CacheType::f32;

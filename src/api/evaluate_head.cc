@@ -51,9 +51,7 @@ Status write_head_logits(const Model& model, const std::string& head, std::span<
   if (tokens.size() <= static_cast<std::size_t>(steps))
     return fail(fmt::format("a text of {} tokens is too short for {} steps; at least {} are needed",
                             tokens.size(), steps, steps + 1));
-  for (const Token token : tokens)
-    if (token < 0 || token >= model.info().vocab)
-      return fail(fmt::format("token id {} is not in the vocabulary of {}", token, model.info().vocab));
+  COPPICE_TRY_STATUS(check_tokens(model, tokens));
   COPPICE_TRY(const core::CacheType type, cache_type(cache));
   COPPICE_TRY(auto file, core::gguf::File::open(head));
   COPPICE_TRY(auto loaded, core::HeadModel::load(*file, model.impl().model, *model.impl().pool));

@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 
+#include "api/draft_files.h"
 #include "api/impl.h"
 #include "base/check.h"
 #include "base/os.h"
@@ -125,16 +126,8 @@ Status Trainer::make_mix() {
   core::DraftEnvironment environment;
   environment.vocabulary = &tokenizer_->vocabulary();
   environment.tokenizer = tokenizer_.get();
-  environment.pool = &pool_;
   environment.context = options_.context;
-  environment.load_model = [this](const std::string& path) -> Result<std::shared_ptr<const core::Model>> {
-    COPPICE_TRY(auto file, core::gguf::File::open(path));
-    return core::Model::load(file, pool_);
-  };
-  environment.load_vocabulary = [](const std::string& path) -> Result<core::Vocabulary> {
-    COPPICE_TRY(auto file, core::gguf::File::open(path));
-    return core::Vocabulary::read(*file);
-  };
+  add_draft_files(environment, pool_);
   if (options_.recount) environment.load_ngram = [this](const std::string& path) { return recounted(path); };
   COPPICE_TRY(const auto mix, core::parse_drafters(options_.drafters));
   if (wants_target(mix)) {
