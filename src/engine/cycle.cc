@@ -40,7 +40,7 @@ bool Engine::step() {
       accept(request);
       request.generation.stats.decode_seconds += seconds() - pass.start;
     } else {
-      if (request.row_count > 0) {
+      if (request.row_count > 0 && reads_features(request)) {
         shown_.resize(static_cast<std::size_t>(request.row_count));
         std::iota(shown_.begin(), shown_.end(), request.first_row);
         show_features(request, rows_[static_cast<std::size_t>(request.first_row)].position, shown_);
@@ -187,10 +187,12 @@ void Engine::accept(Active& request) {
   if (request.request.trace)
     trace(request, std::span<const int>(nodes, static_cast<std::size_t>(depth + 1)), last);
   stats.sample_seconds += seconds() - start;
-  // Every visited node that gave a token: the row of the token before it.
-  shown_.resize(request.generation.tokens.size() - static_cast<std::size_t>(first));
-  for (std::size_t d = 0; d < shown_.size(); ++d) shown_[d] = request.first_row + nodes[d];
-  show_features(request, static_cast<int>(request.tokens.size() - 1 - shown_.size()), shown_);
+  if (reads_features(request)) {
+    // Every visited node that gave a token: the row of the token before it.
+    shown_.resize(request.generation.tokens.size() - static_cast<std::size_t>(first));
+    for (std::size_t d = 0; d < shown_.size(); ++d) shown_[d] = request.first_row + nodes[d];
+    show_features(request, static_cast<int>(request.tokens.size() - 1 - shown_.size()), shown_);
+  }
   observe(request, first);
   report(request, first);
 }
@@ -247,7 +249,7 @@ bool Engine::reads_features(const Active& request) const {
 
 // What the target computed at `position` and behind it, for drafters that read its states.
 void Engine::show_features(Active& request, int position, std::span<const int> rows) {
-  if (!reads_features(request) || rows.empty()) return;
+  if (rows.empty()) return;
   const double start = seconds();
   features_.clear();
   for (const int row : rows) features_.push_back(context_->features(row).data());
