@@ -48,28 +48,15 @@ void add_formats(CLI::App& app, DraftTraining& draft) {
 }  // namespace
 
 void add_train_draft(CLI::App& app, const ChooseTraining& choose, const std::string& command) {
-  struct Flags {
-    FileFlags files;
-    DraftTraining draft;
-  };
-  auto flags = std::make_shared<Flags>();
+  const auto draft = std::make_shared<DraftTraining>();
   CLI::App* sub = app.add_subcommand("draft", "a small llama that runs at several widths");
-  flags->files.add(*sub);
-  flags->draft.command = command;
-  add_shape(*sub, flags->draft);
-  add_recipe(*sub, flags->draft);
-  add_formats(*sub, flags->draft);
-  add_loop(*sub, flags->draft.loop);
-  sub->callback([flags, choose] {
-    DraftTraining options = flags->draft;
-    options.target = flags->files.target;
-    options.corpus = flags->files.corpus;
-    options.out = flags->files.out;
-    options.from = flags->files.from;
-    options.loop.stop = interrupted;
-    options.loop.progress = print_line;
-    choose([options] { return train_draft(options); });
-  });
+  draft->command = command;
+  add_files(*sub, *draft);
+  add_shape(*sub, *draft);
+  add_recipe(*sub, *draft);
+  add_formats(*sub, *draft);
+  add_loop(*sub, draft->loop);
+  choose_with(*sub, draft, choose, train_draft);
 }
 
 }  // namespace coppice::app

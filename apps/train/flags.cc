@@ -2,14 +2,6 @@
 
 namespace coppice::app {
 
-void FileFlags::add(CLI::App& app) {
-  app.add_option("-m,--model", target, "the target, a GGUF file")->required();
-  app.add_option("--corpus", corpus, "folder that coppice corpus wrote")->required();
-  app.add_option("-o,--out", out, "the file to write; OUT.csv, OUT.svg and OUT.checkpoint lie beside it")
-      ->required();
-  app.add_option("--from", from, "a file of this kind to go on from, instead of the target's layers");
-}
-
 void add_loop(CLI::App& app, TrainLoop& loop) {
   app.add_option("--minutes", loop.minutes,
                  "budget by the clock; the learning rate falls to nothing at its end");

@@ -5,15 +5,11 @@
 namespace coppice::app {
 
 void add_train_head(CLI::App& app, const ChooseTraining& choose, const std::string& command) {
-  struct Flags {
-    FileFlags files;
-    HeadTraining head;
-  };
-  auto flags = std::make_shared<Flags>();
+  const auto training = std::make_shared<HeadTraining>();
   CLI::App* sub =
       app.add_subcommand("head", "a head that reads the target's states (EAGLE-3, arXiv:2503.01840)");
-  flags->files.add(*sub);
-  HeadTraining& head = flags->head;
+  add_files(*sub, *training);
+  HeadTraining& head = *training;
   head.command = command;
   sub->add_option("--vocab", head.vocabulary, "how many tokens it can guess, the most used ones")
       ->capture_default_str();
@@ -32,16 +28,7 @@ void add_train_head(CLI::App& app, const ChooseTraining& choose, const std::stri
                 "the output's rows learn, too (default)");
   sub->add_option("--format", head.format, "of the matrices in the file")->capture_default_str();
   add_loop(*sub, head.loop);
-  sub->callback([flags, choose] {
-    HeadTraining options = flags->head;
-    options.target = flags->files.target;
-    options.corpus = flags->files.corpus;
-    options.out = flags->files.out;
-    options.from = flags->files.from;
-    options.loop.stop = interrupted;
-    options.loop.progress = print_line;
-    choose([options] { return train_head(options); });
-  });
+  choose_with(*sub, training, choose, train_head);
 }
 
 }  // namespace coppice::app

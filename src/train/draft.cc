@@ -161,7 +161,7 @@ Result<TrainReport> train_draft(const DraftTraining& options) {
   try {
     return core::train::run(options);
   } catch (const std::exception& error) {  // LibTorch throws; no exception crosses a room
-    return fail(fmt::format("LibTorch failed: {}", error.what()));
+    return core::train::torch_failed(error);
   }
 }
 

@@ -39,16 +39,7 @@ DraftTraining tiny_draft(const DraftFiles& files, const std::string& out, std::i
   draft.negatives = 16;
   draft.widths = {0.5, 1.0, 1.5};
   draft.format = draft.head_format = draft.embedding_format = "F32";
-  draft.loop.steps = steps;
-  draft.loop.rate = 3e-3;
-  draft.loop.average = 0.9;
-  draft.loop.threads = 1;
-  draft.loop.bf16 = false;
-  draft.loop.window = 24;
-  draft.loop.context = 8;
-  draft.loop.batch_tokens = 192;
-  draft.loop.held_out = 0.2;
-  draft.loop.judge_steps = 1000;
+  draft.loop = testing::small_loop(steps);
   return draft;
 }
 

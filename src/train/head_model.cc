@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "train/attention.h"
+#include "train/draft_tensors.h"
 
 namespace coppice::core::train {
 namespace {
@@ -200,10 +201,7 @@ Status HeadModel::export_to(gguf::Writer& writer) const {
   writer.add_u32s("eagle3.target_layers", std::vector<std::uint32_t>(s.layers.begin(), s.layers.end()));
   const Format* format = find_format(recipe_.format);
   const auto add = [&](const char* name, const Tensor& value, const Format& as) {
-    const Tensor flat = value.detach().contiguous();
-    std::vector<std::int64_t> shape(flat.sizes().rbegin(), flat.sizes().rend());
-    writer.add_values(name, as, std::move(shape),
-                      {flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+    add_tensor(writer, name, as, value);
   };
   const Format& f32 = *find_format("F32");
   const HeadWeights& w = weights_;

@@ -1,6 +1,7 @@
 // A small corpus for the tests of this room: texts in which a token mostly follows from the one before.
 #pragma once
 
+#include <coppice/train.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,6 +18,22 @@ struct TinyCorpus {
   std::uint64_t vocabulary_hash = 1;
   bool features = true;
 };
+
+// Of `steps` on one thread in f32, so that a run is the same each time; judged at the end only.
+inline TrainLoop small_loop(int steps) {
+  TrainLoop loop;
+  loop.steps = steps;
+  loop.rate = 3e-3;
+  loop.average = 0.9;
+  loop.threads = 1;
+  loop.bf16 = false;
+  loop.window = 24;
+  loop.context = 8;
+  loop.batch_tokens = 192;
+  loop.held_out = 0.2;
+  loop.judge_steps = 1000;
+  return loop;
+}
 
 inline std::string fresh_folder(const std::string& name) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / ("coppice_train_" + name);

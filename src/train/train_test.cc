@@ -48,16 +48,7 @@ HeadTraining tiny_head(const Files& files, const std::string& out, std::int64_t 
   head.vocabulary = 64;
   head.negatives = 16;
   head.format = "F32";
-  head.loop.steps = steps;
-  head.loop.rate = 3e-3;
-  head.loop.average = 0.9;
-  head.loop.threads = 1;
-  head.loop.bf16 = false;
-  head.loop.window = 24;
-  head.loop.context = 8;
-  head.loop.batch_tokens = 192;
-  head.loop.held_out = 0.2;
-  head.loop.judge_steps = 1000;
+  head.loop = testing::small_loop(steps);
   return head;
 }
 
