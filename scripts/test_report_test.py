@@ -14,7 +14,7 @@ REPORT = """<testsuite>
 <testcase name="b" status="run"><system-out>avx512vnni: not on this machine
 more</system-out></testcase>
 <testcase name="c" status="fail"><failure message=""/></testcase>
-<testcase name="d" status="notrun"><skipped message="why"/></testcase>
+<testcase name="d" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
 </testsuite>"""
 
 
@@ -27,6 +27,12 @@ class TestReport(unittest.TestCase):
         self.assertIn("  b: avx512vnni: not on this machine", lines)
         self.assertIn("skipped: d", lines)
         self.assertIn("FAILED: c", lines)
+
+    def test_what_ctest_could_not_start_has_failed(self):
+        report = '<testsuite><testcase name="e" status="notrun"><skipped message="Unable to find executable"/></testcase></testsuite>'
+        passed, failed, skipped, lines = test_report.summarise(ElementTree.fromstring(report))
+        self.assertEqual((passed, failed, skipped), (0, 1, 0))
+        self.assertEqual(lines, ["FAILED: e: Unable to find executable"])
 
     def test_an_empty_run_has_no_passes(self):
         self.assertEqual(test_report.summarise(ElementTree.fromstring("<testsuite/>"))[0], 0)
