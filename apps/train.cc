@@ -22,8 +22,8 @@ Result<int> run(std::vector<std::string> arguments) {
   const std::string program = (error ? "coppice-train" : self.parent_path() / "coppice-train").string();
   if (!error && !std::filesystem::exists(program, error))
     return fail(
-        fmt::format("training needs {}, which is not there: it is built where CMake finds LibTorch (Debian: "
-                    "libtorch-dev)",
+        fmt::format("training needs {}, which is not there: ./dev setup --train installs LibTorch, and "
+                    "COPPICE_TRAIN=ON ./dev build release builds it",
                     program));
   std::vector<char*> pointers;
   std::string name = "coppice-train";

@@ -1,12 +1,12 @@
-# LibTorch for the room `train`, as the target coppice_torch. COPPICE_TRAIN: AUTO (built where LibTorch is found), ON, OFF.
+# LibTorch for the room `train`, as the target coppice_torch. Only with COPPICE_TRAIN=ON, which the presets take from the environment.
 # Debian's libtorch-dev is found by itself; another one through -DTorch_DIR=.../share/cmake/Torch (a pip package has it below
 # site-packages/torch) or CMAKE_PREFIX_PATH. Only the CPU's libraries are linked, so that a build of LibTorch for CUDA serves on a machine
 # without it; COPPICE_TRAIN_CUDA=ON takes all of it, as find_package(Torch) says.
-set(COPPICE_TRAIN AUTO CACHE STRING "build coppice-train, which needs LibTorch: AUTO, ON or OFF")
+option(COPPICE_TRAIN "build coppice-train, which needs LibTorch" OFF)
 option(COPPICE_TRAIN_CUDA "link LibTorch with CUDA into coppice-train" OFF)
 
 function(coppice_find_torch)
-  if(COPPICE_TRAIN STREQUAL OFF OR CMAKE_CROSSCOMPILING)
+  if(NOT COPPICE_TRAIN OR CMAKE_CROSSCOMPILING)
     return()
   endif()
   add_library(coppice_torch INTERFACE)
@@ -25,10 +25,7 @@ function(coppice_find_torch)
   find_library(COPPICE_TORCH_C10 c10 HINTS ${hints} PATH_SUFFIXES lib)
   mark_as_advanced(COPPICE_TORCH_INCLUDE COPPICE_TORCH_CPU COPPICE_TORCH_C10)
   if(NOT COPPICE_TORCH_INCLUDE OR NOT COPPICE_TORCH_CPU OR NOT COPPICE_TORCH_C10)
-    if(COPPICE_TRAIN STREQUAL ON)
-      message(FATAL_ERROR "COPPICE_TRAIN is ON, but there is no LibTorch: install libtorch-dev or set Torch_DIR")
-    endif()
-    return()
+    message(FATAL_ERROR "COPPICE_TRAIN is ON, but there is no LibTorch: ./dev setup --train installs Debian's, or set Torch_DIR")
   endif()
   # A pip package brings an fmt of its own; ours comes first.
   get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
@@ -46,8 +43,3 @@ function(coppice_find_torch)
 endfunction()
 
 coppice_find_torch()
-if(TARGET coppice_torch AND NOT COPPICE_TRAIN STREQUAL OFF AND (COPPICE_TORCH_CPU OR COPPICE_TRAIN_CUDA))
-  set(COPPICE_HAS_TRAIN TRUE)
-else()
-  set(COPPICE_HAS_TRAIN FALSE)
-endif()
