@@ -1,13 +1,12 @@
 // coppice corpus: text from a model itself, to train drafts on.
 #include <coppice/coppice.h>
 
-#include <cmath>
-#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "answer.h"
 #include "command.h"
+#include "corpus_flags.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -16,8 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kSecondsBetweenLines = 30;  // of progress, where there is no terminal to draw a bar on
-
 struct Corpus {
   ModelFlags model;
   CorpusOptions options;
@@ -25,63 +22,6 @@ struct Corpus {
   std::string show;
   int samples = 0;
   bool json = false;
-};
-
-// "0:0.5,0.8:0.25"
-Result<std::vector<CorpusTemperature>> parse_temperatures(const std::string& text) {
-  std::vector<CorpusTemperature> out;
-  const char* at = text.c_str();
-  while (true) {
-    char* end = nullptr;
-    CorpusTemperature choice;
-    choice.temperature = std::strtof(at, &end);
-    bool good = end != at;
-    if (good && *end == ':') {
-      at = end + 1;
-      choice.share = std::strtof(at, &end);
-      good = end != at;
-    }
-    if (!good || (*end != 0 && *end != ','))
-      return fail(
-          fmt::format("--temperatures {}: TEMPERATURE:SHARE,... is wanted, as 0:0.5,0.8:0.25,1:0.25", text));
-    out.push_back(choice);
-    if (*end == 0) return out;
-    at = end + 1;
-  }
-}
-
-std::string duration(double seconds) {
-  const auto whole = static_cast<long long>(seconds);
-  if (whole >= 3600) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-  if (whole >= 60) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} s", whole);
-}
-
-std::string progress_text(const CorpusProgress& progress) {
-  return fmt::format("{} of {} texts, {} tokens{}, {:.0f} tok/s, {} left", progress.texts, progress.all_texts,
-                     progress.tokens,
-                     progress.all_tokens > 0 ? fmt::format(" of {}", progress.all_tokens) : std::string(),
-                     progress.tokens_per_second(), duration(progress.seconds_left()));
-}
-
-// A bar on a terminal, else a line now and then.
-class Reporter {
- public:
-  bool operator()(const CorpusProgress& progress) {
-    const double fraction =
-        progress.all_tokens > 0
-            ? static_cast<double>(progress.tokens) / static_cast<double>(progress.all_tokens)
-            : static_cast<double>(progress.texts) / std::max(1.0, static_cast<double>(progress.all_texts));
-    show_progress("corpus", std::min(fraction, 0.999), progress_text(progress));
-    if (!stderr_is_terminal() && progress.seconds - said_ >= kSecondsBetweenLines) {
-      said_ = progress.seconds;
-      note("{}, {} shards\n", progress_text(progress), progress.shards);
-    }
-    return !interrupted();
-  }
-
- private:
-  double said_ = 0;
 };
 
 Result<int> run_show(const Corpus& flags) {
@@ -138,7 +78,7 @@ Result<int> run_corpus(Corpus flags) {
   }
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
-  Reporter reporter;
+  CorpusReporter reporter;
   flags.options.progress = [&reporter](const CorpusProgress& progress) { return reporter(progress); };
   catch_interrupts();
   catch_termination();

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "corpus_flags.h"
 #include "files.h"
 #include "fit.h"
 #include "options.h"
@@ -73,7 +74,10 @@ struct Ngram {
   ModelFlags model;
   TrainNgramOptions options;
   std::vector<std::string> corpora;
-  std::string plot;
+  std::string plot, csv;
+  std::string from_model;  // that writes the texts itself, into `sampled.folder`
+  CorpusOptions sampled;
+  std::string temperatures = "0.5:0.5,1:0.5";
 };
 
 std::string counts_text(const std::vector<int>& counts) {
@@ -83,25 +87,82 @@ std::string counts_text(const std::vector<int>& counts) {
 }
 
 void show(const NgramTrial& trial, const char* mark) {
-  say("{:5} {:>14} {:>10} {:>9.2f} {:>14.3f} {:>12.3f}  {}\n", trial.order, counts_text(trial.min_count),
-      trial.tokens, static_cast<double>(trial.bytes) / 1e6, trial.tokens_per_pass, trial.top1, mark);
+  say("{:5} {:>14} {:>10} {:>9.2f} {:>14.3f} {:>12.3f} {:>13.3f}  {}\n", trial.order,
+      counts_text(trial.min_count), trial.tokens, static_cast<double>(trial.bytes) / 1e6,
+      trial.tokens_per_pass, trial.top1, trial.alone, mark);
+}
+
+// Lets the model write until there is enough. kInterrupted: the same command goes on.
+Result<int> sample(Ngram& flags) {
+  CorpusOptions& sampled = flags.sampled;
+  auto temperatures = parse_temperatures(flags.temperatures);
+  if (!temperatures) return tl::unexpected(temperatures.error());
+  sampled.temperatures = *temperatures;
+  sampled.seed = flags.options.seed;
+  sampled.top_k = 0;
+  auto model = flags.model.load();
+  if (!model) return tl::unexpected(model.error());
+  CorpusReporter reporter;
+  sampled.progress = [&reporter](const CorpusProgress& progress) { return reporter(progress); };
+  catch_termination();
+  auto report = fill_corpus(*model, sampled);
+  clear_progress();
+  if (!report) return tl::unexpected(report.error());
+  const CorpusProgress& done = report->progress;
+  note("{}: {} texts, {} tokens; this run {} tokens in {}, {:.0f} tok/s\n", sampled.folder, done.texts,
+       done.tokens, done.run_tokens, duration(done.seconds), done.tokens_per_second());
+  if (report->stopped) note("[stopped; the same command goes on]\n");
+  flags.options.provenance =
+      fmt::format("{} tokens sampled from {} at {}", done.tokens,
+                  flags.from_model.substr(flags.from_model.find_last_of('/') + 1), flags.temperatures);
+  return report->stopped ? kInterrupted : kOk;
+}
+
+std::string growth_csv(const std::vector<NgramTrial>& growth) {
+  std::string text = "tokens,bytes,tokens_per_pass,tokens_per_pass_with_lookup,first_guess_with_lookup\n";
+  for (const NgramTrial& trial : growth)
+    text += fmt::format("{},{},{:.4f},{:.4f},{:.4f}\n", trial.tokens, trial.bytes, trial.alone,
+                        trial.tokens_per_pass, trial.top1);
+  return text;
+}
+
+std::string growth_svg(const std::vector<NgramTrial>& growth, int nodes) {
+  Plot plot;
+  plot.title = "What more text is worth";
+  plot.x_label = "tokens counted";
+  plot.y_label = fmt::format("tokens a pass, {} nodes of n-grams alone", nodes);
+  plot.log_x = true;
+  for (const NgramTrial& trial : growth)
+    plot.points.emplace_back(static_cast<double>(trial.tokens), trial.alone);
+  return to_svg(plot);
 }
 
 Result<int> run_ngram(Ngram flags) {
   TrainNgramOptions& options = flags.options;
   options.texts.insert(options.texts.end(), flags.corpora.begin(), flags.corpora.end());
-  if (options.texts.empty()) return fail("say what to count: files, or --corpus FOLDER");
+  const bool samples = !flags.from_model.empty();
+  if (samples != options.texts.empty())
+    return fail("say what to count: files, or --corpus FOLDER, or --from-model DRAFT.gguf, which writes it");
+  if (samples) {
+    flags.model.path = flags.from_model;
+    if (flags.sampled.folder.empty()) flags.sampled.folder = options.output + ".texts";
+    if (flags.plot.empty()) flags.plot = options.output + ".svg";
+    if (flags.csv.empty()) flags.csv = options.output + ".csv";
+    options.texts = {flags.sampled.folder};
+  }
   auto path = flags.model.resolve();
   if (!path) return tl::unexpected(path.error());
   options.model = *path;
-  std::vector<std::string> read = options.texts;
+  std::vector<std::string> read = samples ? flags.sampled.prompts : options.texts;
   read.push_back(*path);
-  for (const std::string& output : {options.output, flags.plot}) {
+  for (const std::string& output : {options.output, flags.plot, flags.csv}) {
     if (output.empty()) continue;
     if (Status writable = check_output(output); !writable) return tl::unexpected(writable.error());
     if (Status kept = keep_inputs(output, read); !kept) return tl::unexpected(kept.error());
   }
   catch_interrupts();
+  if (samples)
+    if (auto sampled = sample(flags); !sampled || *sampled != kOk) return sampled;
   options.progress = [](const std::string& what, double fraction) {
     show_progress(what, fraction);
     return !interrupted();
@@ -110,8 +171,9 @@ Result<int> run_ngram(Ngram flags) {
   clear_progress();
   if (!report) return tl::unexpected(report.error());
   if (report->stopped) return kInterrupted;
-  say("order   least counts     tokens        MB  tokens a pass  first guess   (trees of {} nodes, held-out "
-      "text; lookup alone {:.3f})\n",
+  say("order   least counts     tokens        MB  tokens a pass  first guess  n-gram alone   (trees of {} "
+      "nodes, "
+      "held-out text; lookup alone {:.3f})\n",
       options.nodes, report->without);
   for (std::size_t t = 0; t < report->trials.size(); ++t)
     show(report->trials[t], t == report->chosen ? "chosen" : "");
@@ -119,16 +181,38 @@ Result<int> run_ngram(Ngram flags) {
   for (const NgramTrial& trial : report->growth) show(trial, "");
   say("{}: {} tokens of {} texts, {:.2f} MB\n", options.output, report->tokens, report->texts,
       static_cast<double>(report->bytes) / 1e6);
-  if (flags.plot.empty()) return kOk;
-  Plot plot;
-  plot.title = "What more text is worth";
-  plot.x_label = "tokens counted";
-  plot.y_label = fmt::format("tokens a pass, {} nodes", options.nodes);
-  plot.log_x = true;
-  for (const NgramTrial& trial : report->growth)
-    plot.points.emplace_back(static_cast<double>(trial.tokens), trial.tokens_per_pass);
-  if (Status written = write_text(flags.plot, to_svg(plot)); !written) return tl::unexpected(written.error());
+  const std::pair<std::string, std::string> files[] = {
+      {flags.csv, growth_csv(report->growth)}, {flags.plot, growth_svg(report->growth, options.nodes)}};
+  for (const auto& [file, text] : files) {
+    const Status written = file.empty() ? Status() : write_text(file, text);
+    if (!written) return tl::unexpected(written.error());
+  }
   return kOk;
+}
+
+void add_sampling(CLI::App& command, Ngram& flags) {
+  CorpusOptions& sampled = flags.sampled;
+  sampled.tokens = 30'000'000;
+  sampled.slots = 256;
+  sampled.rows = 384;
+  sampled.shard_tokens = 300'000;
+  command.add_option(
+      "--from-model", flags.from_model,
+      "count what this model (a draft) writes, from its template's bare user turn or its begin "
+      "token; the same command goes on where it stopped");
+  const auto option = [&](const char* name, auto& value, const char* help) {
+    return command.add_option(name, value, help)->group("With --from-model")->capture_default_str();
+  };
+  option("--sample", sampled.tokens, "tokens")->check(not_negative);
+  option("--prompts", sampled.prompts,
+         "begin with these instead, again and again: .jsonl as corpus takes them");
+  option("--temperatures", flags.temperatures, "TEMPERATURE:SHARE,... of the texts");
+  option("--sampling-top-k", sampled.sampling_top_k, "where the temperature is above 0; 0: off");
+  option("--max-tokens", sampled.max_tokens, "of an answer");
+  option("-c,--context", sampled.context, "tokens of prompt and answer");
+  option("--slots", sampled.slots, "texts at once");
+  option("--rows", sampled.rows, "of a pass");
+  option("--sampled", sampled.folder, "the corpus they go into (default: the n-gram file's name and .texts)");
 }
 
 }  // namespace
@@ -181,7 +265,10 @@ void add_ngram_training(CLI::App& train, const Choose& choose) {
   command->add_option("--judged", options.judged, "tokens of them")->capture_default_str();
   command->add_option("--nodes", options.nodes, "of the trees")->capture_default_str();
   command->add_option("--plot", flags->plot, "SVG: tokens a pass by tokens counted");
-  command->add_option("--seed", options.seed, "of the choice of held-out texts")->check(not_negative);
+  command->add_option("--csv", flags->csv, "the same as numbers");
+  command->add_option("--seed", options.seed, "of the choice of held-out texts, and of sampling")
+      ->check(not_negative);
+  add_sampling(*command, *flags);
   command->callback([flags, choose] { choose([flags] { return run_ngram(*flags); }); });
 }
 

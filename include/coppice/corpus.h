@@ -19,7 +19,7 @@ struct CorpusTemperature {
 
 struct CorpusProgress {
   std::uint64_t texts = 0, tokens = 0;          // in the folder and in the making; generated tokens
-  std::uint64_t all_texts = 0, all_tokens = 0;  // when it will be done; 0 tokens: nobody knows
+  std::uint64_t all_texts = 0, all_tokens = 0;  // when it will be done; 0: nobody knows
   double seconds = 0;                           // of this run
   std::uint64_t run_texts = 0, run_tokens = 0;  // of this run
   int shards = 0;                               // closed
@@ -33,7 +33,8 @@ struct CorpusOptions {
   // model's chat template; "kind" (default: the file's name) says what it is.
   std::vector<std::string> prompts;
   // So many conversations that the model writes from its template's bare user turn: an instruction at
-  // temperature 1, and the answer to it (arXiv:2406.08464).
+  // temperature 1, and the answer to it (arXiv:2406.08464). Of a model without a template: texts from its
+  // begin token.
   std::uint64_t self = 0;
   // .jsonl, one text a line: {"ids": [...], "start": n}. Nothing is generated: the same records of texts that
   // are there. start >= 1.

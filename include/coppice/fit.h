@@ -2,6 +2,7 @@
 // n-grams of the size that pays.
 #pragma once
 
+#include <coppice/corpus.h>
 #include <coppice/error.h>
 
 #include <array>
@@ -58,10 +59,16 @@ struct TrainMixerReport {
 // Errors name the file and line, or the field.
 Result<TrainMixerReport> train_mixer(const TrainMixerOptions& options);
 
+// make_corpus() with as many texts as `tokens` (above 0) takes: the prompts are begun again and again, each
+// time with other seeds; where there are none, the model writes texts of its own, as many as are needed. The
+// progress says 0 for all_texts: nobody knows. For n-grams of what a draft writes.
+Result<CorpusReport> fill_corpus(const Model& model, const CorpusOptions& options);
+
 struct TrainNgramOptions {
   std::string model;               // the GGUF file whose text this is: its vocabulary
   std::vector<std::string> texts;  // token files, texts, corpus folders (docs/file-formats.md)
   std::string output;              // the n-gram file
+  std::string provenance;          // kept in the file; empty: the texts' names
   // Longest contexts and least counts (of continuations of contexts of 3 tokens and more; of 2 one less) to
   // try.
   std::vector<int> orders = {3, 4, 5};
@@ -78,7 +85,8 @@ struct NgramTrial {
   int order = 0;
   std::vector<int> min_count;  // as in NgramBuildOptions
   std::uint64_t tokens = 0, bytes = 0;
-  double tokens_per_pass = 0, top1 = 0;
+  double tokens_per_pass = 0, top1 = 0;  // beside lookup
+  double alone = 0;                      // tokens a pass without lookup
 };
 
 struct TrainNgramReport {
@@ -86,7 +94,7 @@ struct TrainNgramReport {
   std::uint64_t texts = 0, tokens = 0, bytes = 0;  // of the file written
   std::vector<NgramTrial> trials;                  // counted on what is not held out
   std::size_t chosen = 0;                          // of the trials: the smallest file that is good enough
-  std::vector<NgramTrial> growth;                  // the chosen one on 10, 20, 50 and 100% of the texts
+  std::vector<NgramTrial> growth;                  // the chosen one on 1/16, 1/8, 1/4, 1/2, all of the texts
   double without = 0;                              // tokens a pass by lookup alone
 };
 

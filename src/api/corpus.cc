@@ -242,10 +242,10 @@ Result<CorpusReport> make_corpus(const Model& model, const CorpusOptions& option
   COPPICE_TRY(const auto runner, CorpusRunner::make(model, options, now.shape, longest));
 
   const double start = core::seconds();
-  const auto look = [&] {
+  const auto look = [&](std::uint64_t in_the_making) {
     CorpusProgress& progress = report.progress;
     progress.texts = store.texts();
-    progress.tokens = store.tokens() + runner->tokens_in_the_making();
+    progress.tokens = store.tokens() + in_the_making;
     progress.all_texts = texts_before + all.jobs.size();
     progress.all_tokens = options.tokens;
     progress.seconds = core::seconds() - start;
@@ -259,14 +259,14 @@ Result<CorpusReport> make_corpus(const Model& model, const CorpusOptions& option
   };
   hooks.finished = [&](core::CorpusRecord&& record) { return store.add(record, options); };
   hooks.go_on = [&] {
-    look();
+    look(runner->tokens_in_the_making());
     report.stopped = options.progress && !options.progress(report.progress);
     return !report.stopped;
   };
   const Status ran = runner->run(all.jobs, hooks);
   COPPICE_TRY_STATUS(store.close());  // what is done is kept, whatever happened
   COPPICE_TRY_STATUS(ran);
-  look();
+  look(0);
   return report;
 }
 

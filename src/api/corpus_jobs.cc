@@ -150,15 +150,20 @@ class Source {
 Status add_self_made(const Model& model, const CorpusOptions& options, CorpusJobs& out) {
   if (options.self == 0) return {};
   const core::Tokenizer& tokenizer = *model.impl().tokenizer.impl().tokenizer;
-  auto chat = core::ChatTemplate::make(tokenizer.vocabulary());
-  if (!chat) return fail(fmt::format("self: {}: {}", model.info().path, chat.error().message));
-  COPPICE_TRY(const std::vector<Token> opening, chat->before_message(tokenizer));
-  const int kind = kind_index(out.kinds, "magpie");
+  const core::Vocabulary& vocabulary = tokenizer.vocabulary();
+  const bool talks = !vocabulary.chat_template.empty() || vocabulary.bos == kNoToken;
+  std::vector<Token> opening = {vocabulary.bos};
+  if (talks) {
+    auto chat = core::ChatTemplate::make(vocabulary);
+    if (!chat) return fail(fmt::format("self: {}: {}", model.info().path, chat.error().message));
+    COPPICE_TRY(opening, chat->before_message(tokenizer));
+  }
+  const int kind = kind_index(out.kinds, talks ? "magpie" : "begin");
   for (std::uint64_t i = 0; i < options.self; ++i) {
     CorpusJob job;
     job.id = (std::uint64_t{kSelfMade} << 32) + i;
     job.kind = kind;
-    job.self = true;
+    job.self = talks;
     job.tokens = opening;
     job.start = static_cast<int>(opening.size());
     out.jobs.push_back(std::move(job));

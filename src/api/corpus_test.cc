@@ -1,8 +1,10 @@
 // A corpus on a small random model: its texts are those that Engine::generate() gives, however many are made
 // at once, and a run that was stopped goes on.
 #include <coppice/coppice.h>
+#include <coppice/fit.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +14,9 @@
 #include "api/corpus_jobs.h"
 #include "base/os.h"
 #include "corpus/corpus_folder.h"
+#include "gguf/writer.h"
 #include "model/random_model.h"
+#include "model/slim_testing.h"
 #include "quant/formats.h"
 
 namespace coppice {
@@ -66,13 +70,7 @@ class Corpus : public testing::Test {
   void SetUp() override {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    const auto bytes = *core::random_model({});
-    ASSERT_TRUE(core::write_file(model_path_, [&](const core::Append& append) { return append(bytes); }));
-    ModelOptions options;
-    options.threads = 2;
-    auto model = Model::load(model_path_, options);
-    ASSERT_TRUE(model) << model.error().message;
-    model_ = std::make_unique<Model>(*model);
+    load(*core::random_model({}));
     options_.folder = folder_ + "/out";
     options_.max_tokens = 40;
     options_.instruction_tokens = 12;
@@ -82,6 +80,14 @@ class Corpus : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
+  void load(const std::vector<std::byte>& bytes) {
+    ASSERT_TRUE(core::write_file(model_path_, [&](const core::Append& append) { return append(bytes); }));
+    ModelOptions options;
+    options.threads = 2;
+    auto model = Model::load(model_path_, options);
+    ASSERT_TRUE(model) << model.error().message;
+    model_ = std::make_unique<Model>(*model);
+  }
   std::string write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ + "/" + name) << text;
     return folder_ + "/" + name;
@@ -339,6 +345,93 @@ TEST_F(Corpus, TokensEndARunAndTheNextGoesOn) {
   EXPECT_FALSE(first.stopped);
   options_.tokens = 0;
   EXPECT_EQ(make(options_).progress.texts, 20u);
+}
+
+TEST_F(Corpus, FillingBeginsThePromptsAgainWithOtherSeedsUntilThereIsEnough) {
+  options_.prompts = {some_prompts(3)};
+  options_.temperatures = {{1.0f, 1.0f}};
+  options_.slots = 2;
+  options_.tokens = 900;
+  const auto whole = fill_corpus(*model_, options_);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_GE(whole->progress.tokens, 900u);
+  EXPECT_LE(whole->progress.tokens, 900u + 2 * 40);
+  EXPECT_EQ(whole->progress.run_tokens, whole->progress.tokens);
+  const auto texts = texts_of(options_.folder);
+  EXPECT_GT(texts.size(), 9u);
+  std::set<std::vector<Token>> different;
+  for (const auto& [job, text] : texts) different.insert(text.ids);
+  EXPECT_GT(different.size(), 6u);
+  // Stopped after every few passes it comes to the same, and with more tokens wanted it goes on.
+  CorpusOptions stopped = options_;
+  stopped.folder = folder_ + "/stopped";
+  stopped.tokens = 600;
+  stopped.shard_tokens = 1;
+  int runs = 0;
+  for (bool again = true; again && runs < 200; ++runs) {
+    int passes = 0;
+    stopped.progress = [&](const CorpusProgress&) { return ++passes < 60; };
+    const auto report = fill_corpus(*model_, stopped);
+    ASSERT_TRUE(report) << report.error().message;
+    again = report->stopped;
+  }
+  EXPECT_GT(runs, 3);
+  stopped.progress = {};
+  stopped.tokens = 900;
+  const auto more = fill_corpus(*model_, stopped);
+  ASSERT_TRUE(more) << more.error().message;
+  EXPECT_GT(more->progress.run_tokens, 0u);
+  EXPECT_GE(more->progress.tokens, 900u);
+  for (const auto& [job, text] : texts_of(stopped.folder))
+    if (const auto same = texts.find(job); same != texts.end()) {
+      EXPECT_EQ(text, same->second);
+    }
+}
+
+TEST_F(Corpus, FillingRefusesWhatCouldNeverFill) {
+  const auto refused = [&] {
+    const auto report = fill_corpus(*model_, options_);
+    return report ? "made" : report.error().message;
+  };
+  options_.prompts = {write("long.jsonl", "{\"prompt\": \"" + std::string(3000, 'q') + "\"}\n")};
+  EXPECT_NE(refused().find("tokens = 0"), std::string::npos);
+  options_.tokens = 10;
+  EXPECT_NE(refused().find("long.jsonl, line 1: no prompt leaves room"), std::string::npos);
+}
+
+TEST_F(Corpus, AModelThatCannotChatWritesFromItsBeginToken) {
+  const auto bytes = *core::random_model({});
+  const auto file = *core::gguf::File::parse(bytes, "model.gguf");
+  core::gguf::Writer writer;
+  for (const core::gguf::Key& key : file->keys())
+    if (key.name != "tokenizer.chat_template") writer.copy(key);
+  for (const core::gguf::Tensor& tensor : file->tensors()) writer.copy(tensor);
+  load(writer.to_bytes());
+  options_.tokens = 300;
+  ASSERT_TRUE(fill_corpus(*model_, options_));
+  for (const auto& [job, text] : texts_of(options_.folder)) {
+    EXPECT_EQ(text.kind, "begin");
+    ASSERT_EQ(text.start, 1);
+    EXPECT_EQ(text.ids[0], model_->tokenizer().bos());
+    EXPECT_LE(text.ids.size(), 41u);
+  }
+}
+
+// A draft of several widths that can guess some of the tokens only: they are stored as what they are in full.
+TEST_F(Corpus, ADraftWithATrimmedHeadWritesFullTokenIds) {
+  core::RandomModelOptions shape = core::testing::slimmable();
+  shape.tied_head = false;
+  const std::vector<std::int32_t> kept = {0, 2, 17, 100, 101, 250, 256, 257, 258, 300, 319};
+  load(core::testing::with_trimmed_head(*core::random_model(shape), kept));
+  options_.prompts = {some_prompts(5)};
+  options_.tokens = 300;
+  const auto report = fill_corpus(*model_, options_);
+  ASSERT_TRUE(report) << report.error().message;
+  std::set<Token> written;
+  for (const auto& [job, text] : texts_of(options_.folder))
+    written.insert(text.ids.begin() + text.start, text.ids.end());
+  EXPECT_GT(written.size(), 5u);
+  for (const Token token : written) EXPECT_TRUE(std::ranges::binary_search(kept, token)) << token;
 }
 
 TEST_F(Corpus, InputsThatAreWrongAreNamedWithFileAndLine) {

@@ -53,7 +53,7 @@ class Trainer {
   Status read();
   core::KatzBuildOptions build_options(int order, int least) const;
   Result<NgramTrial> judge(const core::KatzBuildOptions& build, std::size_t texts);
-  Result<core::Replayed> replay(std::shared_ptr<const core::KatzModel> model);
+  Result<core::Replayed> replay(std::shared_ptr<const core::KatzModel> model, bool lookup);
   Status write(const core::KatzBuildOptions& build, TrainNgramReport& report);
   bool go_on(const std::string& what) {
     stopped_ = stopped_ || (options_.progress && !options_.progress(what, static_cast<double>(done_) / all_));
@@ -88,6 +88,8 @@ core::KatzBuildOptions Trainer::build_options(int order, int least) const {
   build.vocabulary_hash = core::vocabulary_hash(tokenizer_->vocabulary().tokens);
   for (int length = 0; length <= order; ++length)
     build.min_count.push_back(length >= 3 ? least : length == 2 ? std::max(least - 1, 1) : 1);
+  build.provenance = options_.provenance;
+  if (!build.provenance.empty()) return build;
   for (const std::string& path : options_.texts) {
     const std::size_t end = path.find_last_not_of('/');
     const std::string name = path.substr(0, end + 1);
@@ -96,9 +98,9 @@ core::KatzBuildOptions Trainer::build_options(int order, int least) const {
   return build;
 }
 
-Result<core::Replayed> Trainer::replay(std::shared_ptr<const core::KatzModel> model) {
+Result<core::Replayed> Trainer::replay(std::shared_ptr<const core::KatzModel> model, bool lookup) {
   std::vector<std::unique_ptr<core::Drafter>> drafters;
-  drafters.push_back(std::make_unique<core::LookupDrafter>(1, kRemembered));
+  if (lookup) drafters.push_back(std::make_unique<core::LookupDrafter>(1, kRemembered));
   if (model != nullptr) drafters.push_back(std::make_unique<core::NgramDrafter>(std::move(model)));
   core::Grower grower(std::move(drafters), core::Grower::Options{});
   (void)core::apply_prior(core::builtin_prior(), grower);
@@ -122,14 +124,16 @@ Result<NgramTrial> Trainer::judge(const core::KatzBuildOptions& build, std::size
   for (std::size_t i = held_; i < held_ + texts; ++i) builder.add(texts_[i].tokens, texts_[i].start);
   const std::vector<std::byte> bytes = builder.to_bytes();
   COPPICE_TRY(auto model, core::KatzModel::parse(bytes, "counted"));
-  COPPICE_TRY(const core::Replayed sum, replay(std::move(model)));
+  COPPICE_TRY(const core::Replayed alone, replay(model, false));
+  COPPICE_TRY(const core::Replayed sum, replay(std::move(model), true));
   const double passes = static_cast<double>(sum.passes);
   return NgramTrial{build.order,
                     build.min_count,
                     builder.tokens(),
                     bytes.size(),
                     static_cast<double>(sum.tokens) / passes,
-                    static_cast<double>(sum.top1) / passes};
+                    static_cast<double>(sum.top1) / passes,
+                    static_cast<double>(alone.tokens) / static_cast<double>(alone.passes)};
 }
 
 Status Trainer::write(const core::KatzBuildOptions& build, TrainNgramReport& report) {
@@ -146,9 +150,9 @@ Result<TrainNgramReport> Trainer::run() {
   TrainNgramReport report;
   COPPICE_TRY_STATUS(read());
   const std::size_t counted = texts_.size() - held_;
-  constexpr std::array<int, 3> kShares = {10, 20, 50};
-  all_ = static_cast<int>(options_.orders.size() * options_.least_counts.size() + kShares.size()) + 1;
-  COPPICE_TRY(const core::Replayed alone, replay(nullptr));
+  constexpr std::array<std::size_t, 4> kParts = {16, 8, 4, 2};
+  all_ = static_cast<int>(options_.orders.size() * options_.least_counts.size() + kParts.size()) + 1;
+  COPPICE_TRY(const core::Replayed alone, replay(nullptr, true));
   report.without = static_cast<double>(alone.tokens) / static_cast<double>(alone.passes);
   for (const int order : options_.orders)
     for (const int least : options_.least_counts) {
@@ -170,10 +174,9 @@ Result<TrainNgramReport> Trainer::run() {
   const NgramTrial& chosen = report.trials[report.chosen];
   core::KatzBuildOptions build = build_options(chosen.order, 1);
   build.min_count = chosen.min_count;
-  for (const int share : kShares) {
-    if (!go_on(fmt::format("{}% of the texts", share))) break;
-    const std::size_t texts = std::max<std::size_t>(counted * static_cast<std::size_t>(share) / 100, 1);
-    COPPICE_TRY(NgramTrial trial, judge(build, texts));
+  for (const std::size_t part : kParts) {
+    if (!go_on(fmt::format("1/{} of the texts", part))) break;
+    COPPICE_TRY(NgramTrial trial, judge(build, std::max<std::size_t>(counted / part, 1)));
     report.growth.push_back(std::move(trial));
   }
   report.growth.push_back(chosen);

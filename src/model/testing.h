@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gguf/file.h"
+#include "gguf/writer.h"
 #include "model/model.h"
 #include "model/random_model.h"
 
@@ -34,6 +35,28 @@ inline std::unique_ptr<Context> make_context(std::shared_ptr<const Model> model,
   auto context = Context::make(std::move(model), options, pool);
   EXPECT_TRUE(context.has_value()) << (context ? "" : context.error().message);
   return std::move(*context);
+}
+
+// The same file with a head of these tokens alone, ascending.
+inline std::vector<std::byte> with_trimmed_head(std::span<const std::byte> bytes,
+                                                const std::vector<std::int32_t>& kept) {
+  const auto file = *gguf::File::parse(bytes, "whole.gguf");
+  gguf::Writer writer;
+  for (const gguf::Key& key : file->keys()) writer.copy(key);
+  writer.add_i32s("coppice.head.tokens", kept);
+  for (const gguf::Tensor& tensor : file->tensors()) {
+    if (tensor.name != "output.weight") {
+      writer.copy(tensor);
+      continue;
+    }
+    const std::size_t row = tensor.bytes / static_cast<std::size_t>(tensor.shape[1]);
+    std::vector<std::byte> rows;
+    for (const std::int32_t token : kept)
+      rows.insert(rows.end(), tensor.data + token * row, tensor.data + (token + 1) * row);
+    writer.add_tensor("output.weight", *tensor.format,
+                      {tensor.shape[0], static_cast<std::int64_t>(kept.size())}, std::move(rows));
+  }
+  return writer.to_bytes();
 }
 
 inline void expect_ok(const Status& status) { EXPECT_TRUE(status) << (status ? "" : status.error().message); }

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import time
 
 import program
 
@@ -91,8 +92,8 @@ class Train(program.Case):
     def test_ngrams_of_the_size_that_pays(self):
         out = self.run_well("train", "ngram", "-m", self.model, "-o", "pays.ngram", "greedy.jsonl", "sampled.jsonl", "--orders", "2,3",
                             "--least-counts", "1,2", "--plot", "growth.svg", "--held-out", 0.2)[0]
-        rows = re.findall(r"^ +([23]) +[0-9,]+ +[0-9]+ +([0-9.]+) +([0-9.]+) +[0-9.]+  (chosen)?$", out, re.M)
-        self.assertEqual(len(rows), 4 + 4)
+        rows = re.findall(r"^ +([23]) +[0-9,]+ +[0-9]+ +([0-9.]+) +([0-9.]+) +[0-9.]+ +[0-9.]+  (chosen)?$", out, re.M)
+        self.assertEqual(len(rows), 4 + 5)
         trials = rows[:4]
         best = max(float(row[2]) for row in trials)
         chosen = [row for row in trials if row[3]]
@@ -101,6 +102,62 @@ class Train(program.Case):
         self.assertIn("<svg", (self.work / "growth.svg").read_text())
         mixed = self.generate("-d", "ngram(pays.ngram)", tokens=20)
         self.assertEqual(ids(mixed), ids(self.generate("--plain", tokens=20)))
+
+    def sampled(self, out, tokens, *arguments):
+        return ["train", "ngram", "--from-model", "half.gguf", "--sample", tokens, "-t", 1, "-o", out, "--orders", "2,3", "--least-counts", "1",
+                "--max-tokens", 40, "--slots", 4, "--nodes", 4, *arguments]
+
+    def test_ngrams_of_what_a_draft_writes(self):
+        (self.work / "asked.jsonl").write_text("".join(json.dumps({"user": f"say {i}"}) + "\n" for i in range(7)))
+        self.run_well("slice", "target.gguf", "-o", "half.gguf", "--layers", 1)
+        for name, more in (("asked", ["--prompts", "asked.jsonl"]), ("free", [])):
+            out, said = self.run_well(*self.sampled(f"{name}.ngram", 4000, *more))
+            self.assertIn(f"{name}.ngram.texts: ", said)
+            counted = int(re.search(rf"^{name}\.ngram: ([0-9]+) tokens of", out, re.M).group(1))
+            self.assertGreaterEqual(counted, 4000)
+            self.assertLess(counted, 4000 + 4 * 40 + 4 * 160)
+            header, *rows = [line.split(",") for line in (self.work / f"{name}.ngram.csv").read_text().split()]
+            self.assertEqual(header[:3], ["tokens", "bytes", "tokens_per_pass"])
+            tokens = [int(row[0]) for row in rows]
+            self.assertEqual(len(tokens), 5)
+            for part, seen in zip((16, 8, 4, 2, 1), tokens):
+                self.assertAlmostEqual(seen / tokens[-1], 1 / part, delta=0.6 / part)
+            self.assertTrue(all(float(row[2]) >= 1 for row in rows))
+            self.assertIn("<svg", (self.work / f"{name}.ngram.svg").read_text())
+            drafts = f"stage(half.gguf, ngram({name}.ngram))"
+            self.assertEqual(ids(self.generate("-d", drafts, tokens=20)), ids(self.generate("--plain", tokens=20)))
+        # What is there is not written again, and more of it is.
+        _, said = self.run_well(*self.sampled("free.ngram", 4000))
+        self.assertIn("this run 0 tokens", said)
+        out, _ = self.run_well(*self.sampled("free.ngram", 6000))
+        self.assertGreaterEqual(int(re.search(r"^free\.ngram: ([0-9]+) tokens of", out, re.M).group(1)), 6000)
+
+    def test_sampling_stops_and_goes_on(self):
+        self.run_well("slice", "target.gguf", "-o", "half.gguf", "--layers", 1)
+        run = self.start(*self.sampled("long.ngram", 10**8))
+        folder = self.work / "long.ngram.texts"
+        for _ in range(600):
+            if (folder / "corpus.json").exists():
+                break
+            time.sleep(0.05)
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 130, said)
+        self.assertIn(b"the same command goes on", said)
+        self.assertFalse((self.work / "long.ngram").exists())
+        there = int(re.search(r"texts, ([0-9]+) tokens; this run", said.decode()).group(1))
+        self.assertGreater(there, 0)
+        _, said = self.run_well(*self.sampled("long.ngram", 1))
+        self.assertIn(f" {there} tokens; this run 0 tokens", said)
+
+    def test_sampling_says_what_is_wrong(self):
+        self.assertIn("--from-model", self.says("ngram", "-m", self.model, "-o", "x.ngram"))
+        self.assertIn("--from-model", self.says("ngram", "--from-model", self.model, "-o", "x.ngram", "greedy.jsonl"))
+        self.assertIn("nowhere.gguf", self.says("ngram", "--from-model", "nowhere.gguf", "-o", "x.ngram"))
+        self.assertIn("tokens = 0", self.says("ngram", "--from-model", self.model, "-o", "x.ngram", "--sample", 0))
+        self.assertIn("--temperatures hot", self.says("ngram", "--from-model", self.model, "-o", "x.ngram", "--temperatures", "hot"))
+        self.assertFalse((self.work / "x.ngram").exists())
 
     def test_ctrl_c_leaves_no_file(self):
         run = self.start("train", "mixer", "-m", self.model, "--texts", *["greedy.jsonl"] * 60, "--drafters", EVERYTHING, "-o", "stopped.mixer",
