@@ -23,7 +23,7 @@ struct MixJudgement {
   };
   std::uint64_t texts = 0, tokens = 0;
   double log_loss = 0;                      // nats a token, of which guess was drawn or that none was
-  double top1 = 0;                          // the best guess was right
+  double top1 = 0;                          // share of the tokens where the best guess was right
   double calibration = 0;                   // mean distance of chance and share taken, over all guesses
   std::array<Bin, 10> bins;                 // guesses by chance: below 0.1, below 0.2, ...
   std::array<double, 3> tokens_per_pass{};  // in trees of kNodes
@@ -32,7 +32,8 @@ struct MixJudgement {
 struct TrainMixerOptions {
   std::string model;               // the target's GGUF file: its vocabulary is the texts'
   std::vector<std::string> texts;  // token files (docs/file-formats.md) that the target wrote
-  std::string drafters;            // the mix to fit for, as in Speculation
+  std::string drafters;            // the mix to fit for, as in Speculation; where one reads the target's
+                                   // states, it runs along the texts
   std::string output;              // .mixer: a section for the mix is added or replaced, the others are kept
   // The n-gram files of the mix were counted on these same texts: to see them as they are on unknown text,
   // the mix is fitted with n-grams counted anew, of the same order, on half of the texts, and judged so.
@@ -41,7 +42,7 @@ struct TrainMixerOptions {
   double held_out = 0.1;         // share of the texts that is judged and not learned from. (0, 0.5]
   std::uint64_t judged = 10000;  // tokens of them, of greedy and of sampled text each
   int context = 2048;            // positions; longer texts are cut there
-  int threads = 0;               // of the mix's models; 0: what this process may use
+  int threads = 0;               // of the mix's models and the target; 0: what this process may use
   std::uint32_t seed = 1;        // of the order of the texts
   // What goes on, and how far; false stops (nothing is written then).
   std::function<bool(const std::string& what, double fraction)> progress;

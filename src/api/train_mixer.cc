@@ -1,7 +1,8 @@
 // coppice train mixer: texts are replayed through the mix; what was said and drawn at every node is what the
-// weights are fitted on. Nothing of the target runs: the text is its answer. (A head reads the target's
-// states: such a mix needs passes of the target along the text; replay() is the place.)
+// weights are fitted on. The text is the target's answer: it runs only where a drafter reads its states, and
+// then along the whole text at once.
 #include <coppice/fit.h>
+#include <coppice/speculation.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "draft/prior.h"
 #include "draft/registry.h"
 #include "draft/replay.h"
+#include "draft/target_states.h"
 
 namespace coppice {
 namespace {
@@ -67,13 +69,6 @@ Result<Parts> read_parts(const core::Tokenizer& tokenizer, const TrainMixerOptio
   return parts;
 }
 
-// Whether somebody drafts with the target's own weights.
-bool wants_target(const core::DrafterMix& mix) {
-  return std::any_of(mix.begin(), mix.end(), [](const core::DrafterNode& node) {
-    return node.name == "self" || wants_target(node.inner);
-  });
-}
-
 class Trainer {
  public:
   Trainer(const TrainMixerOptions& options, std::shared_ptr<const core::Tokenizer> tokenizer, Parts parts)
@@ -88,6 +83,7 @@ class Trainer {
   Status make_mix();
   Result<std::shared_ptr<const core::KatzModel>> recounted(const std::string& path);
   Result<core::Sampler> sampler_of(const CorpusText& text, bool sampled) const;
+  Result<core::ReplayText> replayed(const CorpusText& text);
   Status collect(bool sampled, core::Lessons& lessons);
   Status fit(TrainMixerReport& report);
   Status judge(bool sampled, const std::vector<float>& prior, const char* what, MixJudgement& out);
@@ -103,7 +99,8 @@ class Trainer {
   core::ThreadPool pool_;
   std::map<std::string, std::vector<std::byte>> counts_;
   std::unique_ptr<core::Grower> grower_;
-  core::Budget budget_;  // of trees along the texts
+  std::unique_ptr<core::TargetStates> states_;  // null: nobody reads them
+  core::Budget budget_;  // of trees along the texts: the engine's, unless told otherwise
   std::vector<float> before_, fitted_;
   bool stopped_ = false;
 };
@@ -130,12 +127,16 @@ Status Trainer::make_mix() {
   add_draft_files(environment, pool_);
   if (options_.recount) environment.load_ngram = [this](const std::string& path) { return recounted(path); };
   COPPICE_TRY(const auto mix, core::parse_drafters(options_.drafters));
-  if (wants_target(mix)) {
+  if (core::wants_target(mix)) {
     COPPICE_TRY(environment.target, environment.load_model(options_.model));
   }
   COPPICE_TRY(grower_, core::make_grower(mix, environment));
   if (grower_ == nullptr)
     return fail(fmt::format("`{}` has no drafters: there is nothing to weigh", options_.drafters));
+  if (!grower_->feature_layers().empty()) {
+    COPPICE_TRY(states_, core::TargetStates::make(environment.target, grower_->feature_layers(),
+                                                  options_.context, pool_));
+  }
   const core::Sampler greedy;
   const Token any[] = {0, 0};
   COPPICE_TRY_STATUS(grower_->begin(0, any, greedy));
@@ -150,6 +151,14 @@ Result<core::Sampler> Trainer::sampler_of(const CorpusText& text, bool sampled) 
   return core::Sampler::make(sampled && text.keyed ? text.sampling : Sampling{}, tokenizer_->size(), {});
 }
 
+Result<core::ReplayText> Trainer::replayed(const CorpusText& text) {
+  core::ReplayText replayed{text.tokens, text.start};
+  if (states_) {
+    COPPICE_TRY(replayed.states, states_->of(text.tokens));
+  }
+  return replayed;
+}
+
 // Greedy weights are learned from greedy texts, and from sampled ones where there are few of those; sampled
 // ones from sampled texts.
 Status Trainer::collect(bool sampled, core::Lessons& lessons) {
@@ -161,8 +170,8 @@ Status Trainer::collect(bool sampled, core::Lessons& lessons) {
       if (tokens >= options_.tokens || !go_on(sampled ? "sampled text" : "greedy text", share)) break;
       COPPICE_TRY(const core::Sampler sampler, sampler_of(*text, sampled));
       lessons.set_keyed(sampler.noisy());
-      COPPICE_TRY(const core::Replayed one,
-                  core::replay(*grower_, text->tokens, text->start, budget_, sampler));
+      COPPICE_TRY(const core::ReplayText along, replayed(*text));
+      COPPICE_TRY(const core::Replayed one, core::replay(*grower_, along, budget_, sampler));
       tokens += one.tokens;
     }
     return {};
@@ -217,7 +226,6 @@ Status Trainer::judge(bool sampled, const std::vector<float>& prior, const char*
     }
   };
   double loss = 0;
-  std::uint64_t roots = 0;
   const auto see_root = [&](const core::TokenTree& tree, std::span<const Token> truth) {
     double left = 1, right = 0;
     for (int c = tree.first_child(0); c != core::kNoNode; c = tree.next_sibling(c)) {
@@ -225,38 +233,38 @@ Status Trainer::judge(bool sampled, const std::vector<float>& prior, const char*
       if (tree.token(c) == truth[0]) right = tree.score(c);
     }
     loss -= std::log(std::max(right > 0 ? right : left, 1e-4));
-    ++roots;
   };
-  for (std::size_t size = 0; size <= MixJudgement::kNodes.size(); ++size) {
-    const bool roots_only = size == MixJudgement::kNodes.size();
-    core::Budget budget;
-    budget.price = roots_only ? 0 : budget.price;
-    budget.depth = roots_only ? 1 : budget.depth;
-    budget.nodes = roots_only ? 48 : MixJudgement::kNodes[size];
-    core::Replayed sum;
-    std::uint64_t texts = 0;
-    for (const CorpusText* text : parts_.judged) {
-      if ((text->temperature > 0) != sampled || (sampled && !text->keyed)) continue;
-      const double part = static_cast<double>(sum.tokens) / static_cast<double>(options_.judged);
-      if (sum.tokens >= options_.judged || !go_on(what, (static_cast<double>(size) + part) / 4)) break;
-      COPPICE_TRY(const core::Sampler sampler, sampler_of(*text, sampled));
-      COPPICE_TRY(const core::Replayed one,
-                  core::replay(*grower_, text->tokens, text->start, budget, sampler, nullptr,
-                               roots_only  ? core::SeeCycle(see_root)
-                               : size == 2 ? core::SeeCycle(see)
-                                           : core::SeeCycle()));
-      sum.add(one);
-      ++texts;
+  std::array<core::Replayed, MixJudgement::kNodes.size()> in_trees;
+  core::Replayed everywhere;
+  for (const CorpusText* text : parts_.judged) {
+    if ((text->temperature > 0) != sampled || (sampled && !text->keyed)) continue;
+    const double part = static_cast<double>(everywhere.tokens) / static_cast<double>(options_.judged);
+    if (everywhere.tokens >= options_.judged || !go_on(what, part)) break;
+    COPPICE_TRY(const core::Sampler sampler, sampler_of(*text, sampled));
+    COPPICE_TRY(const core::ReplayText along, replayed(*text));
+    core::Budget budget = budget_;
+    for (std::size_t size = 0; size < in_trees.size(); ++size) {
+      budget.nodes = MixJudgement::kNodes[size];
+      const bool last = size + 1 == in_trees.size();
+      COPPICE_TRY(const core::Replayed one, core::replay(*grower_, along, budget, sampler,
+                                                         last ? core::SeeCycle(see) : core::SeeCycle()));
+      in_trees[size].add(one);
     }
-    if (sum.passes == 0) return {};
-    const double passes = static_cast<double>(sum.passes);
-    if (!roots_only) out.tokens_per_pass[size] = static_cast<double>(sum.tokens) / passes;
-    if (!roots_only) continue;
-    out.texts = texts;
-    out.tokens = sum.tokens;
-    out.top1 = static_cast<double>(sum.top1) / passes;
-    out.log_loss = loss / static_cast<double>(roots);
+    budget.nodes = core::kMostMixed;
+    budget.depth = 1;
+    budget.price = 0;
+    COPPICE_TRY(const core::Replayed one,
+                core::replay(*grower_, along, budget, sampler, see_root, core::Pace::each_token));
+    everywhere.add(one);
+    ++out.texts;
   }
+  if (everywhere.tokens == 0) return {};
+  out.tokens = everywhere.tokens;
+  out.top1 = static_cast<double>(everywhere.top1) / static_cast<double>(out.tokens);
+  out.log_loss = loss / static_cast<double>(out.tokens);
+  for (std::size_t size = 0; size < in_trees.size(); ++size)
+    out.tokens_per_pass[size] =
+        static_cast<double>(in_trees[size].tokens) / static_cast<double>(in_trees[size].passes);
   double all = 0, distance = 0;
   for (std::size_t b = 0; b < out.bins.size(); ++b) {
     if (out.bins[b].guesses == 0) continue;
@@ -285,7 +293,9 @@ Status Trainer::write() {
 Result<TrainMixerReport> Trainer::run() {
   TrainMixerReport report;
   report.texts = parts_.all.size();
-  budget_.price = 0.01f;
+  const Speculation usual;
+  budget_.price = usual.price;
+  budget_.pass_price = usual.pass_price;
   COPPICE_TRY_STATUS(make_mix());
   COPPICE_TRY_STATUS(judge(false, before_, "greedy, before", report.greedy_before));
   COPPICE_TRY_STATUS(judge(true, before_, "sampled, before", report.sampled_before));

@@ -111,7 +111,7 @@ Result<core::Replayed> Trainer::replay(std::shared_ptr<const core::KatzModel> mo
     const CorpusText& text = texts_[i];
     COPPICE_TRY(const core::Sampler sampler,
                 core::Sampler::make(text.keyed ? text.sampling : Sampling{}, tokenizer_->size(), {}));
-    COPPICE_TRY(const core::Replayed one, core::replay(grower, text.tokens, text.start, budget, sampler));
+    COPPICE_TRY(const core::Replayed one, core::replay(grower, {text.tokens, text.start}, budget, sampler));
     sum.add(one);
   }
   if (sum.passes == 0) return fail("the held-out texts have no tokens to judge by");

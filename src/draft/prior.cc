@@ -20,6 +20,9 @@ namespace {
 
 constexpr int kMostBuckets = 64;
 
+// A stage says what its draft alone would say: they share their weights.
+std::string kind_of(std::string_view name) { return std::string(name == "stage" ? "model" : name); }
+
 int drafter_features(const PriorSection& section) {
   int features = kOwnFeatures;
   for (const auto& drafter : section.drafters) features += drafter.second;
@@ -67,7 +70,7 @@ class PriorReader {
       const std::size_t colon = word.rfind(':');
       const int features = colon == std::string::npos ? 0 : std::atoi(word.c_str() + colon + 1);
       if (features < 1 || features > kMaxFeatures) return wrong("`" + word + "` should be NAME:FEATURES");
-      section.drafters.emplace_back(word.substr(0, colon), features);
+      section.drafters.emplace_back(kind_of(word.substr(0, colon)), features);
     }
     if (!next() || std::sscanf(line_.c_str(), "buckets %d", &section.buckets) != 1 || section.buckets < 1 ||
         section.buckets > kMostBuckets)
@@ -149,7 +152,7 @@ std::vector<int> offsets_in(const PriorSection& section, const Grower& grower, b
     std::size_t i = 0;
     for (; i < section.drafters.size(); ++i) {
       const auto& [name, features] = section.drafters[i];
-      if (!used[i] && name == drafter->name() && features == drafter->shape().features) break;
+      if (!used[i] && name == kind_of(drafter->name()) && features == drafter->shape().features) break;
       offset += features;
     }
     if (i == section.drafters.size()) return {};
@@ -314,7 +317,7 @@ void put_section(MixerPrior& prior, PriorSection section) {
 PriorSection make_section(const Grower& grower, std::span<const float> weights) {
   PriorSection section;
   for (const auto& drafter : grower.drafters())
-    section.drafters.emplace_back(drafter->name(), drafter->shape().features);
+    section.drafters.emplace_back(kind_of(drafter->name()), drafter->shape().features);
   section.buckets = grower.buckets();
   section.weights.assign(weights.begin(), weights.end());
   COPPICE_CHECK(section.weights.size() == Mixture::prior_size(grower.features(), grower.buckets()));

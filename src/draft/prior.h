@@ -12,7 +12,8 @@
 //   noise 0 w w w ...
 //   end
 //
-// A section fits a mix that has the same drafters in any order.
+// A section fits a mix that has drafters of the same kinds and shapes, in any order: their files and options
+// do not matter, and a `stage` is a `model`, whose answers it gives.
 #pragma once
 
 #include <coppice/error.h>
@@ -27,7 +28,7 @@
 namespace coppice::core {
 
 struct PriorSection {
-  std::vector<std::pair<std::string, int>> drafters;  // name, features
+  std::vector<std::pair<std::string, int>> drafters;  // kind, features
   int buckets = 1;
   std::vector<float> weights;  // as in Grower::set_prior(), all of it
 };

@@ -102,6 +102,19 @@ TEST(Prior, FollowsTheDraftersInAnyOrder) {
   EXPECT_EQ(w.back(), 0.5f * static_cast<float>(w.size() - 1));
 }
 
+TEST(Prior, AStageHasThePriorOfItsDraftAlone) {
+  for (const auto& [made, used] : {std::pair{"model", "stage"}, std::pair{"stage", "model"}}) {
+    Grower before = mix({{"a", 2, 1}, {made, 7, 1}});
+    MixerPrior prior;
+    put_section(prior, counted(before));
+    Grower after = mix({{"a", 2, 1}, {used, 7, 1}});
+    ASSERT_TRUE(apply_prior(prior, after)) << made;
+    EXPECT_EQ(weights_of(after), prior.sections[0].weights);
+    put_section(prior, counted(after));
+    EXPECT_EQ(prior.sections.size(), 1u);
+  }
+}
+
 TEST(Prior, AMixItWasNotMadeForIsRefusedWithTheOnesItFits) {
   const Grower made = mix({{"a", 2, 1}});
   const auto prior = parse_prior(file(counted(made)), "some.mixer");

@@ -1,5 +1,6 @@
 #include "draft/registry.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/check.h"
@@ -28,6 +29,12 @@ std::span<const DrafterRow> drafter_rows() {
       {"head", "head(HEAD.gguf)", "one block that reads the target's own states (EAGLE-3)", make_head},
   };
   return rows;
+}
+
+bool wants_target(const DrafterMix& mix) {
+  return std::any_of(mix.begin(), mix.end(), [](const DrafterNode& node) {
+    return node.name == "self" || node.name == "head" || wants_target(node.inner);
+  });
 }
 
 std::string choices(const std::vector<std::string_view>& names) {

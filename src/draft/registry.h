@@ -22,7 +22,8 @@ namespace coppice::core {
 // What drafters are built from.
 struct DraftEnvironment {
   const Vocabulary* vocabulary = nullptr;  // the target's
-  // The target itself, for those that draft with it, and its tokenizer. May be null where there is none.
+  // The target itself, for those that draft with it (wants_target()), and its tokenizer. May be null where
+  // there is none.
   std::shared_ptr<const Model> target;
   const Tokenizer* tokenizer = nullptr;
   bool for_a_draft = false;  // what is made guesses what a draft says, not what the target draws
@@ -44,6 +45,9 @@ struct DrafterRow {
   Result<std::unique_ptr<Drafter>> (*make)(const DrafterNode& node, const DraftEnvironment& environment);
 };
 std::span<const DrafterRow> drafter_rows();
+
+// Whether some drafter needs the target itself: environment.target must be there then.
+bool wants_target(const DrafterMix& mix);
 
 // A whole mix; null when it is empty. An unknown name or option is refused with the choices there are.
 Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEnvironment& environment);

@@ -1,15 +1,27 @@
 // Text as the answer: grows trees along a text that a target wrote and accepts what the text says, as the
-// engine would, without the target. For fitting priors and for judging drafters.
+// engine would, and shows drafters that read the target's states what the engine would show them. For fitting
+// priors and for judging drafters.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <vector>
 
 #include "draft/grower.h"
 
 namespace coppice::core {
+
+struct ReplayText {
+  std::span<const Token> tokens;
+  std::size_t start = 0;  // of what the target wrote; at least one token is taken for the prompt
+  // Of all tokens but the last (target_states.h); needed where a drafter names feature_layers().
+  Features states = {};
+};
+
+enum class Pace {
+  cycles,     // as the engine walks: what is accepted of a tree is committed at once
+  each_token  // a tree at every token, of which one is committed: what would be said everywhere
+};
 
 struct Replayed {
   std::uint64_t tokens = 0;
@@ -24,10 +36,8 @@ struct Replayed {
 // One cycle: the tree that was grown, and what the text says from its root on (at least one token).
 using SeeCycle = std::function<void(const TokenTree& tree, std::span<const Token> truth)>;
 
-// Cycle by cycle from token `start` (at least 1) to the end of the text. budget.nodes = 0: nothing is grown,
-// every token teaches the mixer. `weights`, if given: what this sequence knows in the end.
-Result<Replayed> replay(Grower& grower, std::span<const Token> text, std::size_t start, const Budget& budget,
-                        const Sampler& sampler, std::vector<float>* weights = nullptr,
-                        const SeeCycle& see = {});
+// Cycle by cycle to the end of the text. budget.nodes = 0: nothing is grown, every token teaches the mixer.
+Result<Replayed> replay(Grower& grower, const ReplayText& text, const Budget& budget, const Sampler& sampler,
+                        const SeeCycle& see = {}, Pace pace = Pace::cycles);
 
 }  // namespace coppice::core

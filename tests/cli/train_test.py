@@ -74,6 +74,20 @@ class Train(program.Case):
         mixed = self.generate("-d", "model(half.gguf) | lookup", "--prior", "model.mixer", tokens=20)
         self.assertEqual(ids(mixed), ids(self.generate("--plain", tokens=20)))
 
+    def test_a_head_is_shown_the_targets_states_along_the_text(self):
+        self.run_well("random-model", "--head-for", "target.gguf", "-o", "head.gguf")
+        self.mixer("--tokens", 300, "--judged", 100, drafters="head(head.gguf) | lookup", out="head.mixer")
+        lines = (self.work / "head.mixer").read_text().splitlines()
+        head, lookup = lines[1].split()[1:]
+        self.assertTrue(head.startswith("head:") and lookup.startswith("lookup:"), lines[1])
+        own, features = int(lines[3].split()[1]), int(head.split(":")[1])
+        for mode in ("greedy", "sampled"):
+            said = [line.split()[2 + own:2 + own + features] for line in lines if line.startswith(f"{mode} ")]
+            self.assertTrue(any(float(weight) for row in said for weight in row), "nothing was learned about the head")
+        plain = self.generate("--plain", tokens=20)
+        for mix in ("head(head.gguf) | lookup", "lookup | head(head.gguf)"):
+            self.assertEqual(ids(self.generate("-d", mix, "--prior", "head.mixer", tokens=20)), ids(plain))
+
     def test_ngrams_can_be_counted_anew_on_half_of_the_texts(self):
         self.assertIn("recount.mixer", self.mixer("--recount", out="recount.mixer"))
 
