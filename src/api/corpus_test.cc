@@ -156,6 +156,7 @@ TEST_F(Corpus, TextsAreThoseThatGenerateGivesWithTheirSeedAndTemperature) {
       EXPECT_EQ(count, answer.tokens.size());
     EXPECT_EQ((text.flags & core::kEndedByItself) != 0,
               count == answer.tokens.size() && answer.stop == StopReason::end_of_text);
+    ASSERT_LE(count, answer.tokens.size());
     ASSERT_EQ(text.top_tokens.size(), 4 * count);
     for (std::size_t i = 0; i < count; ++i) {
       EXPECT_EQ(text.ids[static_cast<std::size_t>(text.start) + i], answer.tokens[i].token)
