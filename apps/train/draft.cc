@@ -13,7 +13,9 @@ void add_shape(CLI::App& app, DraftTraining& draft) {
   app.add_option("--heads", draft.heads, "query heads; 0: as many as the target")->capture_default_str();
   app.add_option("--kv-heads", draft.kv_heads, "key and value heads; 0: as many as the target")
       ->capture_default_str();
-  app.add_option("--widths", draft.widths, "factors it can run at; 1.5 is as wide as the target")
+  app.add_option("--hidden", draft.hidden, "hidden size at width 1; 0: two thirds of the target's")
+      ->capture_default_str();
+  app.add_option("--widths", draft.widths, "factors of the hidden size that it can run at")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--exit-layer", draft.exit_layer, "blocks before the exit at width 0.75; 0: no exit")
@@ -34,6 +36,8 @@ void add_recipe(CLI::App& app, DraftTraining& draft) {
   app.add_option("--imitate", draft.imitate, "weight of imitating the widest slice")->capture_default_str();
   app.add_flag("--train-embedding,!--freeze-embedding", draft.train_embedding,
                "embeddings of the tokens it can guess learn, too (default)");
+  app.add_flag("--share-embedding", draft.share_embedding,
+               "tokens it cannot guess take the embedding of one like them: a smaller file");
   app.add_option("--rollouts", draft.rollouts, "corpus of the draft's own text, scored by the target");
   app.add_option("--rollout-share", draft.rollout_share, "share of the steps that learn from it")
       ->capture_default_str();

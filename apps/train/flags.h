@@ -17,7 +17,7 @@ using ChooseTraining = std::function<void(Train)>;
 template <class Training>
 void add_files(CLI::App& app, Training& training) {
   app.add_option("-m,--model", training.target, "the target, a GGUF file")->required();
-  app.add_option("--corpus", training.corpus, "folder that coppice corpus wrote")->required();
+  app.add_option("--corpus", training.corpora, "folders that coppice corpus wrote, one or more")->required();
   app.add_option("-o,--out", training.out,
                  "the file to write; OUT.csv, OUT.svg and OUT.checkpoint lie beside it")
       ->required();

@@ -51,15 +51,16 @@ struct TrainReport {
 };
 
 struct HeadTraining {
-  std::string target, corpus, out;
-  std::string from;        // a head to go on from; empty: made from the target's layers
-  std::string command;     // for the file's provenance
-  int vocabulary = 16384;  // tokens it can guess
-  int depth = 3;           // unrolled steps (arXiv:2503.01840, training-time test)
-  int layer = -1;          // of the target, whose weights the block begins with; -1: the last
-  double narrowing = 0.5;  // share of a batch that goes on to the next depth
-  int negatives = 1024;    // rows of the output drawn beside those that are named; 0: all
-  double temperature = 1;  // of the target's distribution that is learned
+  std::string target, out;
+  std::vector<std::string> corpora;  // folders; texts of the same prompt fall on one side of held-out
+  std::string from;                  // a head to go on from; empty: made from the target's layers
+  std::string command;               // for the file's provenance
+  int vocabulary = 16384;            // tokens it can guess
+  int depth = 3;                     // unrolled steps (arXiv:2503.01840, training-time test)
+  int layer = -1;                    // of the target, whose weights the block begins with; -1: the last
+  double narrowing = 0.5;            // share of a batch that goes on to the next depth
+  int negatives = 1024;              // rows of the output drawn beside those that are named; 0: all
+  double temperature = 1;            // of the target's distribution that is learned
   std::string objective = "kl";
   bool train_output = true;     // else the output keeps the target's rows
   std::string format = "Q8_0";  // of the matrices in the file
@@ -69,15 +70,17 @@ Result<TrainReport> train_head(const HeadTraining& options);
 
 // A slimmable draft: one llama-shaped file that runs at several widths (docs/file-formats.md).
 struct DraftTraining {
-  std::string target, corpus, out;
-  std::string from;            // a draft to go on from; empty: made of the target's layers
+  std::string target, out;
+  std::vector<std::string> corpora;  // folders
+  std::string from;                  // a draft to go on from; empty: made of the target's layers
   std::string rollouts;        // a corpus of the draft's own text, scored by the target (arXiv:2310.08461)
   double rollout_share = 0.5;  // of the steps that learn from it
   std::string command;         // for the file's provenance
   int vocabulary = 16384;      // tokens it can guess
   int layers = 2;
-  int heads = 0, kv_heads = 0;                               // 0: the target's
-  std::vector<double> widths = {0.5, 0.75, 1.0, 1.25, 1.5};  // 1.5: as wide as the target
+  int heads = 0, kv_heads = 0;  // 0: the target's
+  int hidden = 0;  // hidden size at width 1; 0: two thirds of the target's, so that 1.5 is as wide as it
+  std::vector<double> widths = {0.5, 0.75, 1.0, 1.25, 1.5};
   std::vector<int> source_layers;  // of the target, to begin with; empty: the first and the last ones
   int exit_layer = -1;             // blocks before the exit at width 0.75; 0: none; -1: 2, or 1 of 2
   std::string loss = "mix";        // kl, tv, lk, mix
@@ -86,6 +89,7 @@ struct DraftTraining {
   double narrow_part = 0.5;        // of a step's texts that the narrower widths see
   double imitate = 0;              // weight of imitating the widest slice
   bool train_embedding = true;     // of the tokens it can guess
+  bool share_embedding = false;    // the other tokens take the embedding of one it can guess: a smaller file
   std::string format = "Q8_0", head_format = "Q8_0", embedding_format = "Q4_0";  // of the file's matrices
   TrainLoop loop;
 };

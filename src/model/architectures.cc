@@ -9,7 +9,8 @@
 namespace coppice::core {
 namespace {
 
-// The vocabulary is as large as the embedding has rows; the tokenizer must agree.
+// The vocabulary is as large as the embedding has rows, or as the list of every token's row where tokens
+// share them; the tokenizer must agree.
 Result<int> read_vocab(const gguf::File& file, const Architecture& row) {
   const std::string name = std::string(row.tensors.token_embedding) + ".weight";
   const gguf::Tensor* embedding = file.tensor(name);
@@ -17,11 +18,16 @@ Result<int> read_vocab(const gguf::File& file, const Architecture& row) {
   if (embedding->rank != 2 || embedding->shape[1] < 1 || embedding->shape[1] > kMaxSize)
     return fail(fmt::format("{}: tensor {} must have two dimensions, the second from 1 to {}", file.path(),
                             name, kMaxSize));
+  const gguf::Value* rows = file.find(kEmbeddingRowsKey);
+  if (rows != nullptr && (rows->count < 1 || rows->count > static_cast<std::uint64_t>(kMaxSize)))
+    return fail(fmt::format("{}: {} must list the row of every token, from 1 to {} of them", file.path(),
+                            kEmbeddingRowsKey, kMaxSize));
+  const std::int64_t vocab = rows != nullptr ? static_cast<std::int64_t>(rows->count) : embedding->shape[1];
   const gguf::Value* tokens = file.find("tokenizer.ggml.tokens");
-  if (tokens != nullptr && tokens->count != static_cast<std::uint64_t>(embedding->shape[1]))
+  if (tokens != nullptr && tokens->count != static_cast<std::uint64_t>(vocab))
     return fail(fmt::format("{}: tokenizer.ggml.tokens has {} tokens, but {} has {} rows; they must be equal",
-                            file.path(), tokens->count, name, embedding->shape[1]));
-  return static_cast<int>(embedding->shape[1]);
+                            file.path(), tokens->count, rows != nullptr ? kEmbeddingRowsKey : name, vocab));
+  return static_cast<int>(vocab);
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ struct TensorNames {
   const char* head;  // optional: without it the token embedding is the head
 };
 
+// i32 [vocab]: the row of token_embd that each token has, where tokens share rows.
+inline constexpr const char* kEmbeddingRowsKey = "coppice.embedding.rows";
+
 struct Architecture {
   std::string_view name;
   // Reads and checks every size; the error names file and key.

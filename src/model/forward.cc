@@ -40,7 +40,7 @@ void Context::Workspace::embed(const Lane& lane) {
   const Span1 mine = lane.share_of(static_cast<int>(rows.size()));
   for (int i = mine.begin; i < mine.end; ++i) {
     float* row = x + static_cast<std::size_t>(i) * hidden;
-    unpack_row(weights->embedding.packed, rows[i].token, row);
+    unpack_row(weights->embedding.packed, weights->embedding_row(rows[i].token), row);
     if (config.positions == Positions::learned)
       kernels.add(weights->positions.data() + static_cast<std::size_t>(rows[i].position) * hidden, row,
                   hidden);

@@ -210,6 +210,22 @@ TEST_F(Load, ATrimmedHeadMustNameItsTokensInOrder) {
   EXPECT_SAYS(refusal(change), "needs a tensor output.weight");
 }
 
+TEST_F(Load, SharedRowsOfTheEmbeddingMustBeThere) {
+  RandomModelOptions untied;
+  untied.tied_head = false;
+  const auto with = [&](std::vector<std::int32_t> rows) {
+    Change change;
+    change.more = [&](gguf::Writer& writer) { writer.add_i32s("coppice.embedding.rows", rows); };
+    return change;
+  };
+  std::vector<std::int32_t> rows(320, 7);
+  rows[5] = 320;
+  EXPECT_SAYS(refusal(with(rows), untied), "has row 320 for token 5; the embedding has 320 rows");
+  EXPECT_SAYS(refusal(with({1, 2}), untied), "2");
+  EXPECT_SAYS(refusal(with({}), untied), "coppice.embedding.rows must list the row of every token");
+  EXPECT_SAYS(refusal(with(std::vector<std::int32_t>(320, 7))), "needs a tensor output.weight");
+}
+
 TEST_F(Load, APassWhoseValuesOverflowNamesTheLayerAndCommitsNothing) {
   for (const char* format : {"Q8_0", "F32"}) {
     RandomModelOptions options;

@@ -352,6 +352,39 @@ TEST_F(ModelTest, ATrimmedHeadAnswersInFullTokenIds) {
     }
 }
 
+TEST_F(ModelTest, TokensMayShareRowsOfTheEmbedding) {
+  shape_.tied_head = false;
+  const auto file = *gguf::File::parse(*random_model(shape_), "whole.gguf");
+  constexpr int kRows = 100;  // of the 320; the others take them in turn
+  std::vector<std::int32_t> row_of(320);
+  for (int token = 0; token < 320; ++token) row_of[token] = token % kRows;
+  gguf::Writer few, repeated;
+  for (const gguf::Key& key : file->keys()) {
+    few.copy(key);
+    repeated.copy(key);
+  }
+  few.add_i32s("coppice.embedding.rows", row_of);
+  for (const gguf::Tensor& tensor : file->tensors()) {
+    if (tensor.name != "token_embd.weight") {
+      few.copy(tensor);
+      repeated.copy(tensor);
+      continue;
+    }
+    const std::size_t row = tensor.bytes / 320;
+    std::vector<std::byte> rows(tensor.data, tensor.data + kRows * row), all;
+    for (const std::int32_t at : row_of)
+      all.insert(all.end(), tensor.data + at * row, tensor.data + (at + 1) * row);
+    few.add_tensor(tensor.name, *tensor.format, {64, kRows}, std::move(rows));
+    repeated.add_tensor(tensor.name, *tensor.format, {64, 320}, std::move(all));
+  }
+  const auto shared = load_bytes(few.to_bytes(), pool_), whole = load_bytes(repeated.to_bytes(), pool_);
+  ASSERT_TRUE(shared) << shared.error().message;
+  EXPECT_EQ((*shared)->config().vocab, 320);
+  const auto tokens = some_tokens(9, 320);
+  auto a = make_context(*shared, pool_), b = make_context(*whole, pool_);
+  EXPECT_EQ(run_chain(*a, *a->cache().open(), tokens), run_chain(*b, *b->cache().open(), tokens));
+}
+
 TEST_F(ModelTest, ATapSeesEveryMatmulByTheNameOfItsTensor) {
   struct Names : LayerTap {
     std::multiset<std::string> names;

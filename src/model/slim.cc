@@ -114,6 +114,7 @@ ModelWeights view_of_ends(const ModelWeights& weights, const Width& width) {
   view.output_norm = view_of(width.norms == nullptr ? weights.output_norm : width.norms->output);
   if (!weights.own_head.name.empty()) view.own_head = view_of_inputs(weights.own_head, width.hidden);
   view.head_tokens = weights.head_tokens;
+  view.embedding_rows = weights.embedding_rows;
   return view;
 }
 

@@ -34,6 +34,7 @@ class Loader {
   Status matrix(const std::string& name, int inputs, int outputs, bool bias, WeightMatrix& out);
   Status values(const std::string& name, std::int64_t inputs, std::int64_t outputs, WeightVector& out);
   Status norm(const std::string& name, NormWeights& out, int size);
+  Status plan_embedding(ModelWeights& weights);
   Status plan_slim(ModelWeights& weights);
   Status plan_layer(int number, LayerWeights& layer);
   Status plan_head(ModelWeights& weights);
@@ -106,6 +107,29 @@ Status Loader::norm(const std::string& name, NormWeights& out, int size) {
   COPPICE_TRY_STATUS(values(name + ".weight", size, kVector, out.weight));
   if (config_.norm == Norm::layer) return values(name + ".bias", size, kVector, out.bias);
   return {};
+}
+
+// Tokens may share rows: a key lists which row each has.
+Status Loader::plan_embedding(ModelWeights& weights) {
+  const std::string name = row_.tensors.token_embedding;
+  const gguf::Value* rows = file_.find(kEmbeddingRowsKey);
+  if (rows == nullptr) return matrix(name, config_.hidden, config_.vocab, false, weights.embedding);
+  const auto refuse_key = [&](std::string_view why) {
+    return fail(fmt::format("{}: {} {}", file_.path(), kEmbeddingRowsKey, why));
+  };
+  if (!rows->is_array || (rows->type != gguf::Type::i32 && rows->type != gguf::Type::u32))
+    return refuse_key("must be an array of i32 or u32");
+  if (config_.tied_head) return refuse_key(fmt::format("needs a tensor {}.weight", row_.tensors.head));
+  const gguf::Tensor* tensor = file_.tensor(name + ".weight");
+  const std::int64_t count = tensor == nullptr ? 0 : tensor->shape[1];  // read_config() looked at it
+  weights.embedding_rows.resize(rows->count);
+  for (std::uint64_t i = 0; i < rows->count; ++i) {
+    const std::int64_t at = rows->integer(i);
+    if (at < 0 || at >= count)
+      return refuse_key(fmt::format("has row {} for token {}; the embedding has {} rows", at, i, count));
+    weights.embedding_rows[i] = static_cast<std::int32_t>(at);
+  }
+  return matrix(name, config_.hidden, static_cast<int>(count), false, weights.embedding);
 }
 
 // What the narrower widths of a slimmable model have of their own.
@@ -203,8 +227,7 @@ Status Loader::plan(ModelWeights& weights) {
     return fail(fmt::format("{}: {}.block_count is {}, but the file has only {} tensors", file_.path(),
                             row_.name, config_.layers, file_.tensors().size()));
   weights.layers.resize(config_.layers);
-  COPPICE_TRY_STATUS(
-      matrix(row_.tensors.token_embedding, config_.hidden, config_.vocab, false, weights.embedding));
+  COPPICE_TRY_STATUS(plan_embedding(weights));
   for (int i = 0; i < config_.layers; ++i) COPPICE_TRY_STATUS(plan_layer(i, weights.layers[i]));
   COPPICE_TRY_STATUS(norm(row_.tensors.output_norm, weights.output_norm, config_.hidden));
   COPPICE_TRY_STATUS(plan_slim(weights));

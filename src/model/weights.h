@@ -56,9 +56,10 @@ struct NarrowNorms {
 };
 
 struct ModelWeights {
-  PackedWeights packed;    // what every matrix's packed bytes lie in
-  WeightMatrix embedding;  // [vocab] rows of hidden
-  WeightVector positions;  // [context_length, hidden], learned positions only
+  PackedWeights packed;                      // what every matrix's packed bytes lie in
+  WeightMatrix embedding;                    // [vocab] rows of hidden, or fewer that tokens share
+  std::vector<std::int32_t> embedding_rows;  // [vocab] the row of every token; empty: each has its own
+  WeightVector positions;                    // [context_length, hidden], learned positions only
   std::vector<LayerWeights> layers;
   NormWeights output_norm;
   WeightMatrix own_head;  // empty when tied
@@ -68,6 +69,9 @@ struct ModelWeights {
   std::vector<NarrowNorms> narrow;  // of every width but the widest
   NormWeights exit_norm;            // before the head of an early exit
 
+  int embedding_row(Token token) const {
+    return embedding_rows.empty() ? token : embedding_rows[static_cast<std::size_t>(token)];
+  }
   const WeightMatrix& head() const { return own_head.name.empty() ? embedding : own_head; }
 
   // Every tensor's presence, shape, type and scales are checked; packed on all threads of the pool, or out of

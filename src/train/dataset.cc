@@ -108,6 +108,7 @@ struct Dataset::State {
     return shards[texts[index].first].text(static_cast<int>(texts[index].second));
   }
 
+  Status add(const std::string& folder);
   void split();
   void cut(std::uint32_t text);
   void enter_epoch(std::int64_t number) const;
@@ -199,31 +200,42 @@ void Dataset::State::fill(const Plan& from, Range range, bool with_features, Hos
 Dataset::Dataset() : state_(std::make_unique<State>()) {}
 Dataset::~Dataset() = default;
 
-Result<std::unique_ptr<Dataset>> Dataset::open(const std::string& folder, const DatasetOptions& options) {
-  COPPICE_TRY_STATUS(train::check(options));
-  std::unique_ptr<Dataset> data(new Dataset);
-  State& state = *data->state_;
-  state.options = options;
-  COPPICE_TRY(state.description, read_corpus_description(folder));
-  const CorpusShape& shape = state.description.shape;
-  if (shape.top_k < 1)
+Status Dataset::State::add(const std::string& folder) {
+  COPPICE_TRY(CorpusDescription next, read_corpus_description(folder));
+  if (next.shape.top_k < 1)
     return fail(folder +
                 ": holds no log-probabilities to learn from; coppice corpus writes them with --top-k");
+  const bool first = shards.empty() && description.target_hash.empty();
+  if (!first && !(next.shape == description.shape && next.feature_layers == description.feature_layers &&
+                  next.target_hash == description.target_hash))
+    return fail(folder + ": has another target, --top-k or --features than the corpora before it");
+  if (first) description = std::move(next);
   COPPICE_TRY(const auto paths, corpus_shards(folder));
   for (const std::string& path : paths) {
     COPPICE_TRY(CorpusShard shard, CorpusShard::open(path));
-    if (!(shard.shape() == shape)) return fail(path + ": is of another shape than corpus.json says");
+    if (!(shard.shape() == description.shape))
+      return fail(path + ": is of another shape than corpus.json says");
     for (int i = 0; i < shard.texts(); ++i)
-      state.texts.emplace_back(static_cast<std::uint32_t>(state.shards.size()),
-                               static_cast<std::uint32_t>(i));
-    state.shards.push_back(std::move(shard));
+      texts.emplace_back(static_cast<std::uint32_t>(shards.size()), static_cast<std::uint32_t>(i));
+    shards.push_back(std::move(shard));
   }
+  return {};
+}
+
+Result<std::unique_ptr<Dataset>> Dataset::open(std::span<const std::string> folders,
+                                               const DatasetOptions& options) {
+  COPPICE_TRY_STATUS(train::check(options));
+  if (folders.empty()) return fail("corpus: name a folder that coppice corpus made");
+  std::unique_ptr<Dataset> data(new Dataset);
+  State& state = *data->state_;
+  state.options = options;
+  for (const std::string& folder : folders) COPPICE_TRY_STATUS(state.add(folder));
   state.split();
   for (std::uint32_t t = 0; t < state.texts.size(); ++t) state.cut(t);
   if (state.training.empty() || state.held_out.empty())
     return fail(
         fmt::format("{}: of its {} texts {} tokens are to learn from and {} held out; both are needed",
-                    folder, state.texts.size(), state.scored, state.held_scored));
+                    fmt::join(folders, ", "), state.texts.size(), state.scored, state.held_scored));
   state.held_plan = make_plan(state.held_out, options.batch_tokens, Random(0, 0));
   state.enter_epoch(0);
   return data;

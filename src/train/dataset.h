@@ -37,8 +37,10 @@ struct HostBatch {
 
 class Dataset {
  public:
-  // Every shard that is whole. Errors name the folder or file.
-  static Result<std::unique_ptr<Dataset>> open(const std::string& folder, const DatasetOptions& options);
+  // Every shard that is whole, of one folder or of several of the same shape and target. Errors name the
+  // folder or file.
+  static Result<std::unique_ptr<Dataset>> open(std::span<const std::string> folders,
+                                               const DatasetOptions& options);
   ~Dataset();
 
   int vocab() const;

@@ -15,7 +15,7 @@ using testing::write_corpus;
 constexpr DatasetOptions kSmall{16, 4, 64, 0.2, 3};
 
 std::unique_ptr<Dataset> open(const std::string& folder, DatasetOptions options = kSmall) {
-  auto data = Dataset::open(folder, options);
+  auto data = Dataset::open({&folder, 1}, options);
   EXPECT_TRUE(data) << (data ? "" : data.error().message);
   return data ? std::move(*data) : nullptr;
 }
@@ -92,12 +92,29 @@ TEST(Dataset, FeaturesHaveTheMomentsItSays) {
   }
 }
 
+TEST(Dataset, SeveralCorporaAreOne) {
+  const std::string folders[] = {write_corpus({}, "one"), write_corpus({}, "two")};
+  const auto one = Dataset::open({folders, 1}, kSmall), both = Dataset::open(folders, kSmall);
+  ASSERT_TRUE(one && both);
+  EXPECT_EQ((*both)->texts(), 2 * (*one)->texts());
+  EXPECT_EQ((*both)->held_out_tokens(), 2 * (*one)->held_out_tokens());  // a prompt's texts stay on one side
+}
+
+TEST(Dataset, CorporaOfDifferentShapesAreRefused) {
+  TinyCorpus bare;
+  bare.features = false;
+  const std::string folders[] = {write_corpus({}, "with"), write_corpus(bare, "without")};
+  const auto refused = Dataset::open(folders, kSmall);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("--features"), std::string::npos) << refused.error().message;
+}
+
 TEST(Dataset, ACorpusWithNothingToLearnFromIsRefused) {
   const std::string empty = testing::fresh_folder("empty");
-  EXPECT_FALSE(Dataset::open(empty, kSmall));
+  EXPECT_FALSE(Dataset::open({&empty, 1}, kSmall));
   DatasetOptions bad = kSmall;
   bad.context = 1;
-  auto refused = Dataset::open(empty, bad);
+  auto refused = Dataset::open({&empty, 1}, bad);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("context = 1"), std::string::npos) << refused.error().message;
 }

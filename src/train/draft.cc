@@ -38,15 +38,15 @@ Status check_options(const DraftTraining& options) {
   return {};
 }
 
-Result<std::unique_ptr<Dataset>> open_corpus(const std::string& folder, const Target& target,
+Result<std::unique_ptr<Dataset>> open_corpus(std::span<const std::string> folders, const Target& target,
                                              const DraftTraining& options) {
   const TrainLoop& loop = options.loop;
-  COPPICE_TRY(auto data, Dataset::open(folder, {loop.window, loop.context, loop.batch_tokens, loop.held_out,
-                                                loop.seed}));
+  COPPICE_TRY(auto data, Dataset::open(folders, {loop.window, loop.context, loop.batch_tokens, loop.held_out,
+                                                 loop.seed}));
   if (data->vocab() != target.config.vocab || data->vocabulary_hash() != target.vocabulary_hash)
-    return fail(fmt::format("{}: was made with another vocabulary than {} has", folder, options.target));
+    return fail(fmt::format("{}: was made with another vocabulary than {} has", folders[0], options.target));
   if (data->top_k() == 0)
-    return fail(folder + ": holds no probabilities of the target; coppice corpus --top-k 16 writes them");
+    return fail(folders[0] + ": holds no probabilities of the target; coppice corpus --top-k 16 writes them");
   return data;
 }
 
@@ -80,6 +80,7 @@ Result<std::shared_ptr<SlimDraft>> first_draft(const DraftTraining& options, con
   wanted.layers = options.layers;
   wanted.heads = options.heads;
   wanted.kv_heads = options.kv_heads;
+  wanted.hidden = options.hidden;
   wanted.factors = options.widths;
   wanted.from = options.source_layers;
   wanted.exit_layer = options.exit_layer;
@@ -89,7 +90,7 @@ Result<std::shared_ptr<SlimDraft>> first_draft(const DraftTraining& options, con
               make_draft_shape(wanted, target.config, static_cast<int>(vocabulary.size())));
   COPPICE_TRY(DraftInit init,
               init_draft(*target.file, shape, {vocabulary.tokens.begin(), vocabulary.tokens.end()},
-                         texts_to_measure(data)));
+                         texts_to_measure(data), options.share_embedding));
   if (options.loop.progress) {
     std::string text = "kept of the residual stream:";
     for (std::size_t w = 0; w < init.energy.size(); ++w)
@@ -116,7 +117,7 @@ torch::Tensor rows_by_use(const SlimDraft& draft, const Dataset& data) {
 Provenance provenance(const Target& target, const DraftTraining& options) {
   Provenance out = {{"kind", "draft"},
                     {"target", target.config.name},
-                    {"corpus", options.corpus},
+                    {"corpus", fmt::format("{}", fmt::join(options.corpora, " "))},
                     {"command", options.command},
                     {"objective", fmt::format("{} at temperature {}", options.loss, options.temperature)}};
   if (!options.from.empty()) out.emplace_back("from", options.from);
@@ -137,10 +138,10 @@ Result<TrainReport> run(const DraftTraining& options) {
   recipe.file = {options.format, options.head_format, options.embedding_format, {}};
   at::set_num_threads(options.loop.threads > 0 ? options.loop.threads : usable_cores());
   COPPICE_TRY(const Target target, Target::open(options.target));
-  COPPICE_TRY(const auto data, open_corpus(options.corpus, target, options));
+  COPPICE_TRY(const auto data, open_corpus(options.corpora, target, options));
   std::unique_ptr<Dataset> rollouts;
   if (!options.rollouts.empty()) {
-    COPPICE_TRY(rollouts, open_corpus(options.rollouts, target, options));
+    COPPICE_TRY(rollouts, open_corpus({&options.rollouts, 1}, target, options));
     if (rollouts->batches_per_epoch() == 0) return fail(options.rollouts + ": holds no texts to learn from");
   }
   COPPICE_TRY(const auto draft, first_draft(options, target, *data));

@@ -39,6 +39,12 @@ bool left_out(std::string_view key) {
          key.substr(0, 8) == "coppice." || key.substr(0, 20) == "general.quantization";
 }
 
+std::vector<std::int32_t> row_of_each_token(const SlimDraft& draft) {
+  const torch::Tensor rows = draft.place(torch::arange(draft.shape().vocab, torch::kInt64)).to(torch::kInt32);
+  const auto* begin = rows.data_ptr<std::int32_t>();
+  return {begin, begin + rows.numel()};
+}
+
 void add_keys(const SlimDraft& draft, const gguf::File& target, const DraftFileOptions& options,
               gguf::Writer& writer) {
   const DraftShape& shape = draft.shape();
@@ -66,6 +72,7 @@ void add_keys(const SlimDraft& draft, const gguf::File& target, const DraftFileO
     writer.add_u32(kExitWidth, static_cast<std::uint32_t>(shape.exit_width));
   }
   if (shape.head_rows < shape.vocab) writer.add_i32s(kHeadTokens, draft.head_tokens());
+  if (draft.shares_embedding()) writer.add_i32s(kEmbeddingRowsKey, row_of_each_token(draft));
   for (const DraftNote& note : options.notes) writer.add_text("coppice.train." + note.name, note.value);
 }
 
@@ -194,7 +201,8 @@ Status add_draft(const SlimDraft& draft, const gguf::File& target, const DraftFi
   COPPICE_TRY(const Format* head, format_named("head", options.head, shape));
   COPPICE_TRY(const Format* embedding, format_named("embedding", options.embedding, shape));
   add_keys(draft, target, options, writer);
-  add_tensor(writer, "token_embd.weight", *embedding, draft.embedding());
+  add_tensor(writer, "token_embd.weight", *embedding,
+             draft.shares_embedding() ? draft.used_embedding : draft.embedding());
   for (int i = 0; i < shape.layers; ++i) {
     const DraftBlock& block = draft.blocks[static_cast<std::size_t>(i)];
     add_gains(block.attention_norm, "attn_norm", i, shape, writer);
@@ -236,9 +244,14 @@ Result<std::shared_ptr<SlimDraft>> read_draft(const gguf::File& file) {
   shape.norm_eps = config.norm_eps;
   shape.rope_base = config.rope_base;
   auto draft = std::make_shared<SlimDraft>(shape, std::move(tokens));
-  COPPICE_TRY(const torch::Tensor embedding,
-              read_tensor(file, "token_embd.weight", {config.vocab, config.hidden}));
-  draft->set_embedding(embedding);
+  if (const gguf::Value* rows = file.find(kEmbeddingRowsKey)) {
+    draft->share_embedding(torch::tensor(integers(*rows), torch::kInt64));
+    COPPICE_TRY_STATUS(read_into(file, "token_embd.weight", draft->used_embedding));
+  } else {
+    COPPICE_TRY(const torch::Tensor embedding,
+                read_tensor(file, "token_embd.weight", {config.vocab, config.hidden}));
+    draft->set_embedding(embedding);
+  }
   for (int i = 0; i < shape.layers; ++i) {
     DraftBlock& block = draft->blocks[static_cast<std::size_t>(i)];
     COPPICE_TRY_STATUS(read_gains(file, "attn_norm", i, shape, block.attention_norm));

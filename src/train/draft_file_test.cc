@@ -48,6 +48,23 @@ TEST(DraftFile, SlicesOfTheFileAreTheSlicesThatWereTrained) {
   EXPECT_EQ(read->head_tokens(), draft->head_tokens());
 }
 
+TEST(DraftFile, TokensThatShareAnEmbeddingDoSoInTheFile) {
+  torch::NoGradGuard no_grad;
+  const auto target = make_target();
+  const auto draft = trained_draft(target);
+  torch::Tensor rows = torch::arange(target.config.vocab, torch::kInt64) % draft->shape().head_rows;
+  draft->share_embedding(rows);
+  const std::string path = temporary("draft_shared.gguf");
+  DraftFileOptions options;
+  options.blocks = options.head = options.embedding = "F32";
+  expect_ok(write_draft(*draft, *target.file, options, path));
+  const auto file = value_of(gguf::File::open(path));
+  EXPECT_EQ(file->tensor("token_embd.weight")->shape[1], draft->shape().head_rows);
+  const auto read = value_of(read_draft(*file));
+  EXPECT_TRUE(torch::equal(read->embedding(), draft->embedding()));
+  EXPECT_EQ(read->embedding().size(0), target.config.vocab);
+}
+
 // One width of a slimmable draft, cut out by hand, is an ordinary llama.
 TEST(DraftFile, AWidthIsALlamaOfTheFirstDimensions) {
   torch::NoGradGuard no_grad;

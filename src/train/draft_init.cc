@@ -138,7 +138,8 @@ void copy_corner(const SlimDraft& whole, SlimDraft& draft) {
   }
   draft.head.copy_(corner(whole.head, draft.head));
   draft.used_embedding.copy_(corner(whole.used_embedding, draft.used_embedding));
-  draft.rare_embedding.copy_(corner(whole.rare_embedding, draft.rare_embedding));
+  if (!draft.shares_embedding())
+    draft.rare_embedding.copy_(corner(whole.rare_embedding, draft.rare_embedding));
 }
 
 // A slice's values are divided by its own root mean square, which is larger than the whole stream's where the
@@ -162,6 +163,17 @@ void set_gains(SlimDraft& draft, std::span<const torch::Tensor> energies) {
     draft.exit_norm.fill_(
         gain_of(energies[2 * static_cast<std::size_t>(shape.exit_layer)], draft.exit_norm.size(0)));
   }
+}
+
+// int64 [vocab]: the row of the head's token whose embedding is most like a token's own.
+torch::Tensor nearest_rows(const SlimDraft& whole) {
+  const torch::Tensor all = whole.embedding();
+  const auto unit = [](const torch::Tensor& x) { return x / x.norm(2, 1, true).clamp_min(1e-12); };
+  const torch::Tensor used = unit(whole.used_embedding).t().contiguous();
+  std::vector<torch::Tensor> rows;
+  for (std::int64_t at = 0; at < all.size(0); at += 1024)
+    rows.push_back(torch::mm(unit(all.slice(0, at, std::min(at + 1024, all.size(0)))), used).argmax(1));
+  return torch::cat(rows);
 }
 
 }  // namespace
@@ -213,7 +225,7 @@ void turn_residual(SlimDraft& draft, const torch::Tensor& q) {
 
 Result<DraftInit> init_draft(const gguf::File& target, const DraftShape& shape,
                              const std::vector<std::int32_t>& head_tokens,
-                             std::span<const torch::Tensor> texts) {
+                             std::span<const torch::Tensor> texts, bool share_embedding) {
   if (texts.empty()) return fail("there is no text to begin a draft with; is the corpus empty?");
   torch::NoGradGuard no_grad;
   COPPICE_TRY(const auto whole, whole_draft(target, shape, head_tokens));
@@ -228,6 +240,7 @@ Result<DraftInit> init_draft(const gguf::File& target, const DraftShape& shape,
   }
   DraftInit init;
   init.draft = std::make_shared<SlimDraft>(shape, head_tokens);
+  if (share_embedding) init.draft->share_embedding(nearest_rows(*whole));
   copy_corner(*whole, *init.draft);
   set_gains(*init.draft, energies);
   const double all = static_cast<double>(energies[0].size(0) * static_cast<std::int64_t>(energies.size()));

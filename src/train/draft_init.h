@@ -24,11 +24,12 @@ struct DraftInit {
   std::vector<double> energy;
 };
 
-// `texts`: int64 [texts, tokens] each, of the kind the draft will see; some thousand tokens are enough.
-// `target` is read, not kept.
+// `share_embedding`: tokens outside the head take the embedding of the head's token most like them (by the
+// cosine of the target's embeddings), so that the draft has none of their own. `texts`: int64 [texts, tokens]
+// each, of the kind the draft will see; some thousand tokens are enough. `target` is read, not kept.
 Result<DraftInit> init_draft(const gguf::File& target, const DraftShape& shape,
                              const std::vector<std::int32_t>& head_tokens,
-                             std::span<const torch::Tensor> texts);
+                             std::span<const torch::Tensor> texts, bool share_embedding = false);
 
 // The first step: the target's layers as they are, gains folded, at the target's width alone.
 Result<std::shared_ptr<SlimDraft>> whole_draft(const gguf::File& target, const DraftShape& shape,

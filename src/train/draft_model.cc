@@ -104,8 +104,14 @@ torch::Tensor SlimDraft::embedding() const {
 
 void SlimDraft::set_embedding(const torch::Tensor& values) {
   torch::NoGradGuard no_grad;
-  used_embedding.copy_(values.index_select(0, (place_ >= 0).nonzero().flatten()));
-  rare_embedding.copy_(values.index_select(0, (place_ < 0).nonzero().flatten()));
+  used_embedding.copy_(values.index_select(0, (row_of_token_ >= 0).nonzero().flatten()));
+  if (rare_embedding.size(0) > 0)
+    rare_embedding.copy_(values.index_select(0, (row_of_token_ < 0).nonzero().flatten()));
+}
+
+void SlimDraft::share_embedding(const torch::Tensor& rows) {
+  place_ = torch::where(row_of_token_ >= 0, row_of_token_, rows);
+  rare_embedding = torch::zeros({0, used_embedding.size(1)});
 }
 
 torch::Tensor SlimDraft::embed(const torch::Tensor& tokens) const {

@@ -63,7 +63,8 @@ class SlimDraft {
   torch::Tensor logits(const torch::Tensor& hidden, const torch::Tensor& rows = {});
   // Embeddings of int64 [n] tokens at full width: [n, hidden], without gradient.
   torch::Tensor embed(const torch::Tensor& tokens) const;
-  // int64 [n]: a token's row in used_embedding, or -1 - its row in rare_embedding.
+  // int64 [n]: a token's row in used_embedding, or -1 - its row in rare_embedding where it has one of its
+  // own.
   torch::Tensor place(const torch::Tensor& tokens) const { return place_.index_select(0, tokens); }
 
   // All weights but the rare tokens' embeddings; they share memory with the members below.
@@ -79,9 +80,13 @@ class SlimDraft {
   // The embedding of all tokens, [vocab, hidden]: a copy, out of the two parts below.
   torch::Tensor embedding() const;
   void set_embedding(const torch::Tensor& values);
+  // From now on tokens outside the head have no embedding of their own but share one of the head's tokens:
+  // `rows` int64 [vocab], the row of every token, those of the head's tokens their own.
+  void share_embedding(const torch::Tensor& rows);
+  bool shares_embedding() const { return rare_embedding.size(0) == 0 && shape_.head_rows < shape_.vocab; }
   // Embeddings of the head's tokens are trained (or not); the others stay what they are.
   torch::Tensor used_embedding;  // [head_rows, hidden]
-  torch::Tensor rare_embedding;  // [vocab - head_rows, hidden], never trained
+  torch::Tensor rare_embedding;  // [vocab - head_rows, hidden], never trained; none where they are shared
   torch::Tensor head;            // [head_rows, hidden]
   std::vector<DraftBlock> blocks;
   std::vector<torch::Tensor> output_norm;  // [widths] vectors

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kBlock = 32;  // values of a quantised block: a slice ends where a block ends
 
-int scaled(int size, double factor) {
-  const double blocks = size * factor / kWidestFactor / kBlock;
+int whole_blocks(double size) {
+  const double blocks = size / kBlock;
   return std::max(1, static_cast<int>(std::lround(blocks))) * kBlock;
 }
 
@@ -25,12 +25,14 @@ std::vector<int> first_and_last(int layers, int target_layers) {
   return from;
 }
 
-Status check_factors(const std::vector<double>& factors) {
+Status check_factors(const std::vector<double>& factors, double widest) {
   if (factors.empty()) return fail("--widths names no width; 0.5,0.75,1,1.25,1.5 are usual");
   for (std::size_t i = 0; i < factors.size(); ++i) {
-    if (!(factors[i] > 0) || factors[i] > kWidestFactor || (i > 0 && factors[i] <= factors[i - 1])) {
-      return fail(fmt::format("--widths must rise and lie above 0 and at most {}, but has {}", kWidestFactor,
-                              factors[i]));
+    if (!(factors[i] > 0) || factors[i] > widest + 1e-6 || (i > 0 && factors[i] <= factors[i - 1])) {
+      return fail(
+          fmt::format("--widths must rise and lie above 0 and at most {:.3g}, where a draft is as wide as "
+                      "its target, but has {}",
+                      widest, factors[i]));
     }
   }
   return {};
@@ -81,12 +83,18 @@ Result<DraftShape> make_draft_shape(const DraftShapeOptions& options, const Mode
   if (options.layers < 1 || options.layers > target.layers) {
     return fail(fmt::format("--layers {}: 1 to {} are possible", options.layers, target.layers));
   }
-  COPPICE_TRY_STATUS(check_factors(options.factors));
+  if (options.hidden < 0 || options.hidden > target.hidden)
+    return fail(
+        fmt::format("--hidden {}: 32 to the target's {} are possible", options.hidden, target.hidden));
+  const double share = options.hidden > 0
+                           ? static_cast<double>(options.hidden) / target.hidden  // at factor 1
+                           : 1 / kWidestFactor;
+  COPPICE_TRY_STATUS(check_factors(options.factors, 1 / share));
   DraftShape shape;
   shape.factors = options.factors;
   for (const double factor : options.factors) {
-    shape.hidden.push_back(scaled(target.hidden, factor));
-    shape.feed_forward.push_back(scaled(target.feed_forward, factor));
+    shape.hidden.push_back(whole_blocks(target.hidden * share * factor));
+    shape.feed_forward.push_back(whole_blocks(target.feed_forward * share * factor));
     if (shape.hidden.back() > target.hidden || shape.feed_forward.back() > target.feed_forward) {
       return fail("a draft's target must have a hidden size and feed-forward size that are multiples of 32");
     }

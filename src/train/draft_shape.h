@@ -12,17 +12,19 @@
 
 namespace coppice::core::train {
 
-// The factor at which a draft is as wide as its target; the others are in proportion.
+// The factor at which a draft is as wide as its target, unless DraftShapeOptions::hidden says something else.
 inline constexpr double kWidestFactor = 1.5;
 
 struct DraftShapeOptions {
   int layers = 2;
   int heads = 0;     // 0: the target's
   int kv_heads = 0;  // 0: the target's, or all heads if it does not divide them
-  std::vector<double> factors = {0.5, 0.75, 1.0, 1.25, 1.5};  // ascending, above 0 and at most kWidestFactor
-  std::vector<int> from;      // the target's layers to begin with; empty: first and last ones
-  int exit_layer = -1;        // 0: none; -1: after 2 blocks, or 1 of 2
-  double exit_factor = 0.75;  // the width of the exit, if it is one of the factors
+  int hidden = 0;    // hidden size at factor 1; 0: the target's / kWidestFactor
+  std::vector<double> factors = {0.5, 0.75, 1.0, 1.25,
+                                 1.5};  // ascending, above 0; none wider than the target
+  std::vector<int> from;                // the target's layers to begin with; empty: first and last ones
+  int exit_layer = -1;                  // 0: none; -1: after 2 blocks, or 1 of 2
+  double exit_factor = 0.75;            // the width of the exit, if it is one of the factors
 };
 
 struct DraftShape {

@@ -33,7 +33,7 @@ DraftFiles make_draft_files(const std::string& name) {
 DraftTraining tiny_draft(const DraftFiles& files, const std::string& out, std::int64_t steps) {
   DraftTraining draft;
   draft.target = files.target;
-  draft.corpus = files.corpus;
+  draft.corpora = {files.corpus};
   draft.out = files.folder + "/" + out;
   draft.vocabulary = 64;
   draft.negatives = 16;
@@ -121,7 +121,7 @@ TEST(TrainDraft, WhatCannotBeUsedIsNamed) {
   EXPECT_NE(refusal(draft).find("--layers"), std::string::npos);
   testing::TinyCorpus other;
   draft = tiny_draft(files, "x.gguf", 1);
-  draft.corpus = testing::write_corpus(other, "draft_refused_other");
+  draft.corpora = {testing::write_corpus(other, "draft_refused_other")};
   EXPECT_NE(refusal(draft).find("vocabulary"), std::string::npos);
 }
 

@@ -54,11 +54,12 @@ HeadShape shape_of(const Target& target, const Dataset& data) {
 Status check_corpus(const Target& target, const Dataset& data, const HeadTraining& options) {
   if (data.vocab() != target.config.vocab || data.vocabulary_hash() != target.vocabulary_hash)
     return fail(
-        fmt::format("{}: was made with another vocabulary than {} has", options.corpus, options.target));
+        fmt::format("{}: was made with another vocabulary than {} has", options.corpora[0], options.target));
   if (data.feature_layers().empty())
-    return fail(options.corpus + ": holds no states of the target; coppice corpus --features writes them");
+    return fail(options.corpora[0] +
+                ": holds no states of the target; coppice corpus --features writes them");
   if (data.hidden() != target.config.hidden)
-    return fail(fmt::format("{}: its states are {} wide, those of {} {}", options.corpus, data.hidden(),
+    return fail(fmt::format("{}: its states are {} wide, those of {} {}", options.corpora[0], data.hidden(),
                             options.target, target.config.hidden));
   return {};
 }
@@ -167,7 +168,7 @@ Result<DraftVocabulary> vocabulary_of(const gguf::File& file, int vocab) {
 Provenance provenance(const Target& target, const HeadTraining& options) {
   return {{"kind", "head"},
           {"target", target.config.name},
-          {"corpus", options.corpus},
+          {"corpus", fmt::format("{}", fmt::join(options.corpora, " "))},
           {"command", options.command},
           {"from", options.from},
           {"objective", fmt::format("{} at temperature {}", options.objective, options.temperature)}};
@@ -188,8 +189,8 @@ Result<TrainReport> run(const HeadTraining& options) {
   const int layers = target.config.layers, layer = options.layer < 0 ? layers - 1 : options.layer;
   if (layer >= layers) return fail(fmt::format("layer = {}: the target has 0 to {}", layer, layers - 1));
   const TrainLoop& loop = options.loop;
-  COPPICE_TRY(const auto data, Dataset::open(options.corpus, {loop.window, loop.context, loop.batch_tokens,
-                                                              loop.held_out, loop.seed}));
+  COPPICE_TRY(const auto data, Dataset::open(options.corpora, {loop.window, loop.context, loop.batch_tokens,
+                                                               loop.held_out, loop.seed}));
   COPPICE_TRY_STATUS(check_corpus(target, *data, options));
   const HeadShape shape = shape_of(target, *data);
   DraftVocabulary vocabulary;

@@ -43,7 +43,7 @@ Files make_files(const std::string& name) {
 HeadTraining tiny_head(const Files& files, const std::string& out, std::int64_t steps) {
   HeadTraining head;
   head.target = files.target;
-  head.corpus = files.corpus;
+  head.corpora = {files.corpus};
   head.out = files.folder + "/" + out;
   head.vocabulary = 64;
   head.negatives = 16;
@@ -118,7 +118,7 @@ TEST(TrainHead, WhatCannotBeUsedIsNamed) {
   testing::TinyCorpus bare;
   bare.features = false;
   head = tiny_head(files, "x.gguf", 1);
-  head.corpus = testing::write_corpus(bare, "refused_bare");
+  head.corpora = {testing::write_corpus(bare, "refused_bare")};
   EXPECT_NE(train_head(head).error().message.find("vocabulary"), std::string::npos);
 }
 
