@@ -106,6 +106,8 @@ class Drafter {
     (void)sequence, (void)committed, (void)features;
   }
 
+  // What one of its passes reads, about; 0 for cheap ones. What a pass costs is guessed from it at first.
+  virtual std::size_t pass_bytes() const { return 0; }
   // What it ran since the last call; zeros for cheap ones.
   virtual PassCost take_cost() { return {}; }
 };

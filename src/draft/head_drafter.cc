@@ -186,6 +186,15 @@ void HeadDrafter::observe(int sequence, std::span<const Token> accepted) {
   s.length += static_cast<int>(accepted.size());
 }
 
+std::size_t HeadDrafter::pass_bytes() const {
+  const HeadWeights& w = context_->model().weights();
+  std::size_t bytes = context_->model().output().packed.bytes();
+  for (const WeightMatrix* matrix :
+       {&w.fc, &w.query, &w.key, &w.value, &w.attention_output, &w.gate, &w.up, &w.down})
+    bytes += matrix->packed.bytes();
+  return bytes;
+}
+
 PassCost HeadDrafter::take_cost() { return take_cost_of(*context_); }
 
 // --- asking ---

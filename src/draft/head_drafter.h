@@ -44,6 +44,7 @@ class HeadDrafter final : public Drafter {
   void observe(int sequence, std::span<const Token> accepted) override;
   std::span<const int> feature_layers() const override { return context_->model().config().feature_layers; }
   void see(int sequence, std::span<const Token> committed, const Features& features) override;
+  std::size_t pass_bytes() const override;
   PassCost take_cost() override;
 
   const PassStats& stats() const { return context_->stats(); }

@@ -55,6 +55,7 @@ class ModelDrafter : public Drafter {
   std::span<const float> distribution(const Query& query) const override;
   void serve_a_draft() override { serves_a_draft_ = true; }
   void observe(int sequence, std::span<const Token> accepted) override;
+  std::size_t pass_bytes() const override { return context_->model().weight_bytes(); }
   PassCost take_cost() override;
 
   const PassStats& stats() const { return context_->stats(); }

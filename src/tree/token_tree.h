@@ -64,6 +64,7 @@ struct Budget {
   // The least gain, in expected tokens, that another pass of a costly drafter is worth. 0: no early stopping.
   float pass_price = 0.0f;
   int width = kMaxBranches;  // children a node may have; 1: a chain
+  bool costly = true;        // whether drafters that run a model are asked at all
 };
 
 }  // namespace coppice::core
