@@ -104,7 +104,11 @@ void AnswerPrinter::finish() {
 void AnswerPrinter::show_tree(const TreeTrace& tree) const {
   show_node(tree, 0, 0);
   const Token drawn[] = {tree.drawn};
-  note("{}=> {}{}\n", dim(), printable(tokenizer_.piece(drawn[0])), undim());
+  std::string decided;
+  if (const int kept = static_cast<int>(tree.nodes.size()) - 1; tree.wanted > kept)
+    decided += fmt::format("  ({} more guesses did not pay)", tree.wanted - kept);
+  if (tree.probe) decided += "  (a probe)";
+  note("{}=> {}{}{}\n", dim(), printable(tokenizer_.piece(drawn[0])), decided, undim());
 }
 
 void AnswerPrinter::show_node(const TreeTrace& tree, int node, int indent) const {

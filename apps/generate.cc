@@ -22,6 +22,7 @@ struct Generate {
   std::optional<std::string> prompt, file;
   std::string system;
   bool chat = false, json = false, special = false, quiet = false;
+  double timeout = 0;
 };
 
 Result<std::string> prompt_text(const Generate& flags) {
@@ -104,6 +105,7 @@ void say_how_it_ended(const Generate& flags, const Generation& answer, int conte
   if (static_cast<int>(answer.stats.prompt_tokens) + static_cast<int>(answer.tokens.size()) > trained)
     note("[longer than the {} tokens the model was trained on: it may be nonsense]\n", trained);
   if (answer.stop == StopReason::cancelled) note("[stopped]\n");
+  if (answer.stop == StopReason::timed_out) note("[stopped: {} seconds are over]\n", flags.timeout);
   if (!flags.quiet) note("[{}]\n", summary(answer.stats));
 }
 
@@ -128,6 +130,7 @@ Result<int> run(const Generate& flags) {
   request.sampling = *sampling;
   request.trace = flags.show.show_tree;
   request.show_special = flags.show.show_special;
+  request.timeout_seconds = flags.timeout;
   AnswerPrinter printer(flags.show, model->tokenizer(), engine->sources());
   request.on_event = [&](const Event& event) {
     return flags.json ? printer.show_silently(event) : printer.show(event);
@@ -162,6 +165,11 @@ void add_generate(CLI::App& app, const Choose& choose) {
   command->add_flag("--parse-special", flags->special,
                     "control tokens spelled in the prompt become control tokens");
   command->add_flag("--json", flags->json, "token ids, log-probabilities and statistics as JSON");
+  command
+      ->add_option("--timeout", flags->timeout,
+                   "seconds for the answer, which then ends where it is; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_flag("-q,--quiet", flags->quiet, "no summary line");
   flags->show.add(*command);
   flags->engine.add(*command);

@@ -162,11 +162,16 @@ void SpeculationFlags::add(CLI::App& app, bool drafters) {
   app.add_option("--price", speculation.price, "the least chance worth a row")
       ->group(group)
       ->capture_default_str();
-  app.add_option("--pass-price", speculation.pass_price,
-                 "the least gain in tokens worth another pass of a draft model or head; 0: any")
+  app.add_option(
+         "--pass-price", speculation.pass_price,
+         "with --policy fixed: the least gain in tokens worth another pass of a draft model or head; 0: "
+         "any")
       ->group(group)
       ->capture_default_str();
-  app.add_option("--policy", speculation.policy, "how much to draft")->group(group)->capture_default_str();
+  app.add_option("--policy", speculation.policy,
+                 "how much to draft, within these limits: auto (what pays), fixed (always all of it)")
+      ->group(group)
+      ->capture_default_str();
 }
 
 Result<Speculation> SpeculationFlags::resolve() const {
@@ -181,7 +186,7 @@ void EngineFlags::add(CLI::App& app) {
       ->check(CLI::Range(0, kMostContext))
       ->capture_default_str();
   app.add_option("--cache", cache, "KV cache: f32, f16, q8_0")->capture_default_str();
-  app.add_option("--chunk", chunk, "prompt tokens a pass")
+  app.add_option("--chunk", chunk, "prompt tokens a pass, at most")
       ->check(CLI::Range(1, kMostChunk))
       ->capture_default_str();
 }
@@ -223,6 +228,12 @@ std::string summary(const Stats& stats) {
         100.0 * static_cast<double>(source.accepted) / static_cast<double>(source.proposed), source.proposed);
   }
   if (!sources.empty()) out += " (" + sources + ")";
+  if (stats.wanted > stats.guesses && stats.cycles > 0) {
+    const auto cycles = static_cast<double>(stats.cycles);
+    out +=
+        fmt::format(", {:.1f} of {:.1f} guesses a pass were worth a row",
+                    static_cast<double>(stats.guesses) / cycles, static_cast<double>(stats.wanted) / cycles);
+  }
   return out;
 }
 
@@ -245,6 +256,10 @@ std::string stats_json(const Stats& stats, int indent) {
                                 {"guesses", stats.guesses},
                                 {"accepted", stats.accepted},
                                 {"target_passes", stats.target_passes},
+                                {"wanted", stats.wanted},
+                                {"plain_cycles", stats.plain_cycles},
+                                {"costly_cycles", stats.costly_cycles},
+                                {"probes", stats.probes},
                                 {"draft_passes", stats.draft_passes},
                                 {"target_bytes", stats.target_bytes},
                                 {"draft_bytes", stats.draft_bytes},
@@ -253,6 +268,7 @@ std::string stats_json(const Stats& stats, int indent) {
                                 {"draft_seconds", stats.draft_seconds},
                                 {"verify_seconds", stats.verify_seconds},
                                 {"sample_seconds", stats.sample_seconds},
+                                {"policy_seconds", stats.policy_seconds},
                                 {"tokens_per_second", stats.tokens_per_second()},
                                 {"reached_at_depth", upto(stats.reached_at_depth)},
                                 {"accepted_at_depth", upto(stats.accepted_at_depth)},

@@ -1,6 +1,7 @@
 // coppice bench decode: the same prompts plain and with speculation, alternated in one run: how much faster,
 // and is the text the same.
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -24,7 +25,7 @@ struct Flags {
   EngineFlags engine;
   PromptFlags prompts;
   ReportFlags report;
-  std::vector<std::string> modes{"greedy"}, drafters{"lookup"};
+  std::vector<std::string> modes{"greedy"}, drafters{"lookup"}, policies;
   int repeat = 1;
 };
 
@@ -198,18 +199,34 @@ struct Plan {
   std::vector<Entry> entries;  // plain first
 };
 
-// Plain, and every drafter expression; "NAME: EXPRESSION" gives it a name of its own.
+// "auto", "fixed" or "fixed:8", which has a number of nodes of its own.
+Status set_policy(const std::string& text, Speculation& speculation) {
+  const auto colon = text.find(':');
+  speculation.policy = text.substr(0, colon);
+  if (colon == std::string::npos) return speculation.validate();
+  char* end = nullptr;
+  const std::string nodes = text.substr(colon + 1);
+  const long number = std::strtol(nodes.c_str(), &end, 10);
+  if (nodes.empty() || *end != 0) return fail("a whole number of nodes is wanted behind the colon");
+  speculation.nodes = static_cast<int>(std::clamp(number, -1L, 1L << 20));
+  return speculation.validate();
+}
+
+// Plain, and every drafter expression under every policy; "NAME: EXPRESSION" gives it a name of its own.
 Result<std::vector<Entry>> read_entries(const Flags& flags) {
   auto speculation = flags.speculation.resolve();
   if (!speculation) return tl::unexpected(speculation.error());
   auto options = flags.engine.resolve(*speculation);
   if (!options) return tl::unexpected(options.error());
   std::vector<Entry> entries;
+  entries.push_back({"plain", *options});
+  entries.back().options.speculation.drafters = "none";
   const auto add = [&](const std::string& name, const std::string& drafters) {
-    entries.push_back({name, *options});
-    entries.back().options.speculation.drafters = drafters;
+    const std::size_t first = entries.size();
+    for (const std::string& policy : flags.policies) entries.push_back({name + " " + policy, *options});
+    if (flags.policies.empty()) entries.push_back({name, *options});
+    for (std::size_t i = first; i < entries.size(); ++i) entries[i].options.speculation.drafters = drafters;
   };
-  add("plain", "none");
   for (const std::string& asked : flags.drafters) {
     const auto colon = asked.find(": ");
     if (colon == std::string::npos) {
@@ -217,6 +234,11 @@ Result<std::vector<Entry>> read_entries(const Flags& flags) {
     } else {
       add(asked.substr(0, colon), asked.substr(colon + 2));
     }
+  }
+  for (std::size_t i = 1; i < entries.size() && !flags.policies.empty(); ++i) {
+    const std::string& policy = flags.policies[(i - 1) % flags.policies.size()];
+    if (Status set = set_policy(policy, entries[i].options.speculation); !set)
+      return fail(fmt::format("--policies {}: {}", policy, set.error().message));
   }
   return entries;
 }
@@ -315,6 +337,12 @@ void add_decode(CLI::App& bench, const Choose& choose) {
           "-d,--drafters", flags->drafters,
           "drafter expressions to compare with plain decoding, repeatable; \"NAME: EXPRESSION\" names one")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--policies", flags->policies,
+          "policies to compare, each with every drafter expression: auto, fixed, or fixed:N with trees "
+          "of N nodes (default: --policy)")
+      ->delimiter(',');
   command->callback([flags, choose] { choose([flags] { return run_decode(*flags); }); });
 }
 

@@ -69,6 +69,7 @@ Result<Engine*> StagedBench::engine(const StagedContender& contender) {
   EngineOptions options = options_;
   options.speculation.drafters = contender.drafters;
   options.speculation.prior = contender.prior;
+  options.speculation.policy = "fixed";  // the budgets of the figures are what is compared
   options.speculation.nodes = kMostNodes;
   options.speculation.depth = kMostNodes;
   auto made = Engine::make(model_, options);

@@ -22,7 +22,9 @@ enum class KvType { f32, f16, q8_0 };
 struct EngineOptions {
   int context = 0;  // tokens of prompt and answer together; 0: what the model was trained for, up to 4096
   int max_requests = 1;  // at once
-  int chunk = 128;       // prompt tokens a pass
+  int chunk = 128;       // prompt tokens a pass, at most
+  int max_waiting = 0;   // requests that may wait for a place; one more is refused. 0: any number
+  int positions = 0;     // tokens the cache holds for all requests together; 0: max_requests times context
   KvType cache = KvType::f16;
   Speculation speculation;
 };

@@ -16,7 +16,16 @@
 
 namespace coppice {
 
-enum class StopReason { none, end_of_text, stop_string, max_tokens, context_full, cancelled, failed };
+enum class StopReason {
+  none,
+  end_of_text,
+  stop_string,
+  max_tokens,
+  context_full,
+  cancelled,
+  timed_out,
+  failed
+};
 std::string_view to_string(StopReason reason);
 
 inline constexpr int kFromTarget = -1;
@@ -40,6 +49,9 @@ struct TreeTrace {
   std::vector<Node> nodes;                         // node 0 is the root
   Token drawn = kNoToken;                          // what the target drew at the end of the path taken
   std::uint64_t draft_passes = 0, draft_rows = 0;  // of draft models before this pass, for all requests in it
+  int wanted = 0;       // guesses that were made; those in nodes were worth their rows
+  bool costly = false;  // draft models were asked
+  bool probe = false;   // the policy tried what it does not think best
 };
 
 // What a pass brought for one request. Views live for the call.
@@ -59,8 +71,9 @@ struct Request {
   std::optional<int> width;
   std::optional<float> price;
   std::optional<float> pass_price;
-  bool trace = false;         // Event::tree
-  bool show_special = false;  // spell control tokens out in the text
+  double timeout_seconds = 0;  // from submit(); what has come until then is the answer. 0: none
+  bool trace = false;          // Event::tree
+  bool show_special = false;   // spell control tokens out in the text
   // Called inside step() or generate(); false cancels. It may submit and cancel, but not step or generate.
   std::function<bool(const Event&)> on_event;
 };

@@ -12,14 +12,15 @@ struct Speculation {
   // "stage(draft.gguf, ngram(code.ngram) | lookup) | lookup", ...
   std::string drafters = "lookup";
   std::string prior;    // a mixer prior file made for this mix; empty: the built-in one
-  int nodes = 5;        // guesses a pass, at most; 0: plain decoding. [0, 255]
+  int nodes = 16;       // guesses a pass, at most; 0: plain decoding. [0, 255]
   int depth = 16;       // tokens a guess may reach ahead. [1, 64]
   int width = 16;       // guesses at one place; 1: a chain and no tree. [1, 16]
   float price = 0.01f;  // the least chance worth a row. [0, 1]
   // The least gain, in expected tokens, that one more pass of a draft model or head is worth; what is left
-  // is guessed by the cheap drafters. 0: a pass for every level.
+  // is guessed by the cheap drafters. 0: a pass for every level. For "fixed"; "auto" knows what it costs.
   float pass_price = 0.4f;
-  std::string policy = "fixed";  // how much to draft: "fixed" always spends the budget above
+  // How much to draft: "auto": what pays, within the limits above; "fixed": always all of it.
+  std::string policy = "auto";
 
   Status validate() const;  // names the first field that is out of range
 };

@@ -25,11 +25,16 @@ struct Stats {
   std::uint64_t target_passes = 0;  // the same, but a shared pass counts for one of them
   std::uint64_t guesses = 0;        // tree nodes verified, roots not counted
   std::uint64_t accepted = 0;       // of those, taken
+  std::uint64_t wanted = 0;         // guesses made before the policy left out what does not pay
+  std::uint64_t plain_cycles = 0;   // cycles without a guess
+  std::uint64_t costly_cycles = 0;  // cycles before which draft models were asked
+  std::uint64_t probes = 0;         // cycles in which the policy tried what it did not think best
   std::uint64_t draft_passes = 0;   // of all draft models; shared ones the same way
   std::uint64_t target_bytes = 0;   // weights and cache read while decoding
   std::uint64_t draft_bytes = 0;
-  // Seconds that a request waited; drafting includes what drafters learn.
+  // Seconds that a request waited; drafting includes what drafters learn and what the policy decides.
   double prefill_seconds = 0, draft_seconds = 0, verify_seconds = 0, sample_seconds = 0;
+  double policy_seconds = 0;  // of those, deciding how much to draft; a shared pass counts for one request
   double decode_seconds = 0;  // all of the above but prefill, and what lies between
   std::array<std::uint64_t, kDepths> reached_at_depth{};  // cycles whose tree had a node there under the path
   std::array<std::uint64_t, kDepths> accepted_at_depth{};  // ... and it was taken

@@ -4,20 +4,58 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "api/draft_files.h"
 #include "api/impl.h"
 #include "base/check.h"
+#include "base/os.h"
 #include "draft/expression.h"
 #include "draft/prior.h"
 #include "draft/registry.h"
 
 namespace coppice {
+namespace {
+
+constexpr std::uint64_t kMuchRefined = 500;  // passes after which costs are known better than when measured
+constexpr double kWorthKeeping = 1e-3;       // seconds of a pass: smaller models are measured in no time
+
+// Where what passes cost is kept from one start to the next, by all it depends on.
+struct CostFile {
+  std::string key, path;
+
+  void name(const Model::Impl& target, const core::EngineSetup& setup) {
+    const core::ModelConfig& shape = target.model->config();
+    key = fmt::format(
+        "{}; {}, {} threads; {} bytes in {} layers of {}, vocabulary {}; cache {}; {} x {} nodes, {}",
+        core::cpu_features().name, core::kernels().name, target.pool->size(), target.model->weight_bytes(),
+        shape.layers, shape.hidden, shape.vocab, static_cast<int>(setup.cache), setup.max_requests,
+        setup.speculation.nodes, setup.chunk);
+    path = core::cost_path(core::cache_directory() + "/costs", key);
+  }
+  // What cannot be read is measured again, what cannot be written is measured the next time.
+  std::optional<core::CostTable> find() const {
+    auto table = core::load_costs(path, key);
+    return table ? std::optional(std::move(*table)) : std::nullopt;
+  }
+  void keep(const core::Engine& engine, std::uint64_t passes) const {
+    const core::CostModel* costs = engine.costs();
+    if (costs == nullptr || costs->refined() < passes) return;
+    const core::CostTable table = costs->table();
+    if (table.points[0].seconds > kWorthKeeping) (void)core::save_costs(path, key, table);
+  }
+};
+
+}  // namespace
 
 struct Engine::Impl {
   Model model;
   EngineOptions options;
   std::unique_ptr<core::Engine> engine;
+  CostFile costs;
+  ~Impl() {
+    if (engine) costs.keep(*engine, kMuchRefined);
+  }
 };
 
 core::CacheType cache_type(KvType type) {
@@ -79,12 +117,19 @@ Result<Engine> Engine::make(const Model& model, const EngineOptions& wanted) {
   setup.max_requests = options.max_requests;
   setup.chunk = options.chunk;
   setup.cache = cache_type(options.cache);
+  setup.max_waiting = options.max_waiting;
+  setup.positions = options.positions;
   setup.speculation = options.speculation;
   COPPICE_TRY_STATUS(core::Engine::check(setup));
   COPPICE_TRY(setup.grower, make_grower(target, options));
   if (!setup.grower) setup.speculation.nodes = options.speculation.nodes = 0;
+  CostFile costs;
+  costs.name(target, setup);
+  setup.costs = costs.find();
+  const bool measured = !setup.costs;
   COPPICE_TRY(auto engine, core::Engine::make(std::move(setup)));
-  return Engine(std::unique_ptr<Impl>(new Impl{model, options, std::move(engine)}));
+  if (measured) costs.keep(*engine, 0);
+  return Engine(std::unique_ptr<Impl>(new Impl{model, options, std::move(engine), std::move(costs)}));
 }
 
 Result<Generation> Engine::generate(const Request& request) {

@@ -4,6 +4,7 @@
 #include <coppice/request.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct Active {
   int row_count = 0;
   std::optional<Rejection> rejection;
   std::uint64_t decisions = 0;  // running number of rejection's draws
+  double deadline = std::numeric_limits<double>::infinity();
   bool done = false, cancelled = false;
   Generation generation;
   std::string fresh;  // text of this pass

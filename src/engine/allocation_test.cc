@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kContext = 256;
 
-std::unique_ptr<Engine> make_engine(ThreadPool& pool) {
+std::unique_ptr<Engine> make_engine(ThreadPool& pool, const std::string& policy) {
   static const auto bytes = *random_model({});
   const auto file = *gguf::File::parse(bytes, "random");
   EngineSetup setup;
@@ -20,6 +20,7 @@ std::unique_ptr<Engine> make_engine(ThreadPool& pool) {
   setup.pool = &pool;
   setup.context = kContext;
   setup.speculation.price = 0;
+  setup.speculation.policy = policy;
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<LookupDrafter>(1, kContext));
   setup.grower = std::make_unique<Grower>(std::move(drafters), Grower::Options{});
@@ -28,8 +29,9 @@ std::unique_ptr<Engine> make_engine(ThreadPool& pool) {
 
 TEST(Allocation, NoCycleBetweenTheFirstAndTheLastAllocates) {
   ThreadPool pool(2);
-  for (const float temperature : {0.0f, 1.0f}) {
-    auto engine = make_engine(pool);
+  for (const auto& [temperature, policy] : {std::pair(0.0f, "fixed"), std::pair(1.0f, "fixed"),
+                                            std::pair(0.0f, "auto"), std::pair(1.0f, "auto")}) {
+    auto engine = make_engine(pool, policy);
     Request request;
     for (Token token = 40; token < 60; ++token) request.prompt.push_back(token);
     request.sampling.temperature = temperature;
@@ -50,7 +52,7 @@ TEST(Allocation, NoCycleBetweenTheFirstAndTheLastAllocates) {
       engine->step();
       allocations += count.so_far();
     }
-    EXPECT_EQ(allocations, 0) << "temperature " << temperature;
+    EXPECT_EQ(allocations, 0) << "temperature " << temperature << ", " << policy;
     EXPECT_LT(tokens, 200u);
   }
 }

@@ -9,27 +9,33 @@
 #include "engine/engine.h"
 
 namespace coppice::core {
+namespace {
+
+void count_decisions(Stats& stats, const Decoding& decoding, bool drafts) {
+  stats.wanted += static_cast<std::uint64_t>(decoding.wanted);
+  stats.plain_cycles += decoding.tree->size() == 1 ? 1 : 0;
+  stats.costly_cycles += drafts && decoding.budget.nodes > 0 && decoding.budget.costly ? 1 : 0;
+  stats.probes += decoding.probe ? 1 : 0;
+}
+
+}  // namespace
 
 bool Engine::step() {
   DefaultFloatScope scope;  // for the draws; a pass has its own (numerics 13)
-  for (auto& entry : active_) {
-    if (entry->cancelled) finish(*entry, StopReason::cancelled);
-  }
-  retire();
+  stop_those_who_must();
   admit();
   if (active_.empty()) return false;
   PassCosts pass;
-  pass.start = seconds();
-  grow();
-  pass.grown = seconds();
+  pass.start = setup_.clock();
+  grow(pass);
+  pass.grown = setup_.clock();
   collect_rows();
   const PassStats before = context_->stats();
   const Status passed = context_->forward(rows_);
-  pass.verified = seconds();
+  pass.verified = setup_.clock();
   const PassStats& after = context_->stats();
   pass.bytes =
       static_cast<double>(after.weight_bytes + after.kv_bytes - before.weight_bytes - before.kv_bytes);
-  if (setup_.grower) drafted_ = pass.draft = setup_.grower->take_cost();
   for (const auto& entry : active_) pass.drawing += draws(*entry) ? 1 : 0;
   for (auto& entry : active_) {
     Active& request = *entry;
@@ -37,18 +43,19 @@ bool Engine::step() {
       finish(request, StopReason::failed, passed.error().message);
     } else if (draws(request)) {
       charge(request, pass);
-      accept(request);
-      request.generation.stats.decode_seconds += seconds() - pass.start;
+      accept(request, pass);
+      request.generation.stats.decode_seconds += setup_.clock() - pass.start;
     } else {
       if (request.row_count > 0 && reads_features(request)) {
         shown_.resize(static_cast<std::size_t>(request.row_count));
         std::iota(shown_.begin(), shown_.end(), request.first_row);
         show_features(request, rows_[static_cast<std::size_t>(request.first_row)].position, shown_);
       }
-      request.generation.stats.prefill_seconds += seconds() - pass.start;
+      request.generation.stats.prefill_seconds += setup_.clock() - pass.start;
       report(request, static_cast<int>(request.generation.tokens.size()));
     }
   }
+  learn(pass, passed.has_value());
   retire();
   return true;
 }
@@ -68,42 +75,77 @@ void Engine::charge(Active& request, PassCosts& pass) {
   stats.draft_bytes += pass.draft.bytes / static_cast<std::uint64_t>(pass.drawing);
   stats.target_passes += pass.counted ? 0 : 1;
   stats.draft_passes += pass.counted ? 0 : pass.draft.passes;
+  stats.policy_seconds += pass.counted ? 0 : pass.deciding;
   pass.counted = true;
 }
 
-void Engine::grow() {
-  jobs_.clear();
+// Who decodes in this pass, and how much each may draft.
+void Engine::plan() {
+  decoding_.clear();
+  decoders_.clear();
   for (auto& entry : active_) {
     Active& request = *entry;
     if (!request.decoding(context_->cache().length(request.sequence))) continue;
-    PolicyInput input;
-    input.limit = request.budget;
-    input.tokens_left = request.limit - static_cast<int>(request.tokens.size());
-    input.context_left = setup_.context - static_cast<int>(request.tokens.size());
-    GrowJob job;
-    job.sequence = request.slot;
-    job.committed = request.tokens;
-    job.sampler = &request.sampler;
-    job.budget = policy_->decide(input);
-    job.tree = &request.tree;
     request.tree.reset(request.tokens.back());
+    Decoding decoding;
+    decoding.slot = request.slot;
+    decoding.limit = request.budget;
+    decoding.length = static_cast<int>(request.tokens.size());
+    decoding.tokens_left = request.limit - decoding.length;
+    decoding.context_left = setup_.context - decoding.length;
+    decoding.by_value = !request.rejection;
+    decoding.tree = &request.tree;
+    decoding_.push_back(decoding);
+    decoders_.push_back(&request);
+  }
+  policy_->plan(decoding_);
+}
+
+void Engine::grow(PassCosts& pass) {
+  plan();
+  const double planned = setup_.clock();
+  jobs_.clear();
+  for (std::size_t i = 0; i < decoders_.size(); ++i) {
+    GrowJob job;
+    job.sequence = decoders_[i]->slot;
+    job.committed = decoders_[i]->tokens;
+    job.sampler = &decoders_[i]->sampler;
+    job.budget = decoding_[i].budget;
+    job.tree = &decoders_[i]->tree;
     if (job.budget.nodes > 0) jobs_.push_back(job);
   }
   if (setup_.grower && !jobs_.empty()) setup_.grower->grow(jobs_);
+  if (setup_.grower) pass.draft = setup_.grower->take_cost();
+  drafted_ = pass.draft;
+  const double grown = setup_.clock();
+  for (Decoding& decoding : decoding_) decoding.wanted = decoding.tree->size() - 1;
+  int unread = 0;
+  for (const auto& entry : active_)
+    unread += static_cast<int>(entry->tokens.size()) - 1 - context_->cache().length(entry->sequence);
+  prompt_room_ = unread > 0 ? policy_->prompt_rows(decoding_, std::min(unread, setup_.chunk)) : 0;
+  policy_->trim(decoding_, prompt_room_);
+  pass.drafting = grown - planned;
+  pass.deciding = planned - pass.start + setup_.clock() - grown;
 }
 
 void Engine::collect_rows() {
   rows_.clear();
-  for (auto& entry : active_) {
-    entry->row_count = 0;
-    if (entry->decoding(context_->cache().length(entry->sequence))) add_tree_rows(*entry);
-  }
-  int room = setup_.chunk;
-  for (auto& entry : active_) {
-    if (entry->row_count > 0 || room == 0) continue;
-    add_prompt_rows(*entry, room);
-    room -= entry->row_count;
-  }
+  for (auto& entry : active_) entry->row_count = 0;
+  for (Active* request : decoders_) add_tree_rows(*request);
+  if (prompt_room_ > 0) add_prompts(prompt_room_);
+}
+
+// What the pass brought and took, for the policy.
+void Engine::learn(PassCosts& pass, bool passed) {
+  if (!passed || decoders_.empty()) return;
+  const double start = setup_.clock();
+  PassTimes times;
+  times.drafting = pass.drafting;
+  times.pass = pass.verified - pass.grown;
+  times.draft = pass.draft;
+  times.prompt_rows = prompt_room_;
+  policy_->learn(decoding_, times);
+  decoders_.front()->generation.stats.policy_seconds += setup_.clock() - start;
 }
 
 // The root is committed at once: it is a token of the answer. Node n > 0 goes to scratch slot n - 1.
@@ -124,27 +166,14 @@ void Engine::add_tree_rows(Active& request) {
   }
 }
 
-void Engine::add_prompt_rows(Active& request, int room) {
-  const int cached = context_->cache().length(request.sequence);
-  const int left = static_cast<int>(request.tokens.size()) - 1 - cached;
-  request.first_row = static_cast<int>(rows_.size());
-  request.row_count = std::min(room, left);
-  for (int i = 0; i < request.row_count; ++i) {
-    Row row;
-    row.sequence = request.sequence;
-    row.token = request.tokens[static_cast<std::size_t>(cached + i)];
-    row.position = cached + i;
-    row.wants = reads_features(request) ? kFeatures : kNothing;
-    rows_.push_back(row);
-  }
-}
-
 // The walk down the tree. `committed` is the request's tokens before it: what is drawn on the way is appended
 // to the same memory, which never moves, and is the path.
-void Engine::accept(Active& request) {
+void Engine::accept(Active& request, PassCosts& pass) {
   const TokenTree& tree = request.tree;
   Stats& stats = request.generation.stats;
-  const double start = seconds();
+  const auto decoding =
+      decoding_.begin() + (std::find(decoders_.begin(), decoders_.end(), &request) - decoders_.begin());
+  const double start = setup_.clock();
   const int first = static_cast<int>(request.generation.tokens.size());
   int slots[kMaxTreeDepth + 1];
   int nodes[kMaxTreeDepth + 1];
@@ -179,21 +208,26 @@ void Engine::accept(Active& request) {
   }
   context_->cache().keep(request.sequence, std::span<const int>(slots, static_cast<std::size_t>(depth)));
   ++stats.cycles;
+  count_decisions(stats, *decoding, drafts_);
   stats.guesses += static_cast<std::uint64_t>(tree.size() - 1);
   for (int n = 1; n < tree.size(); ++n) {
     for (std::size_t d = 0; d < stats.sources.size(); ++d)
       stats.sources[d].proposed += tree.sources(n) >> d & 1;
   }
   if (request.request.trace)
-    trace(request, std::span<const int>(nodes, static_cast<std::size_t>(depth + 1)), last);
-  stats.sample_seconds += seconds() - start;
+    trace(request, *decoding, std::span<const int>(nodes, static_cast<std::size_t>(depth + 1)), last);
+  stats.sample_seconds += setup_.clock() - start;
   if (reads_features(request)) {
     // Every visited node that gave a token: the row of the token before it.
     shown_.resize(request.generation.tokens.size() - static_cast<std::size_t>(first));
     for (std::size_t d = 0; d < shown_.size(); ++d) shown_[d] = request.first_row + nodes[d];
     show_features(request, static_cast<int>(request.tokens.size() - 1 - shown_.size()), shown_);
   }
-  observe(request, first);
+  const double drawn = setup_.clock();
+  observe(request, first, decoding->budget.nodes > 0);
+  pass.drafting += setup_.clock() - drawn;
+  decoding->drawn = std::span<const Token>(request.tokens)
+                        .last(request.generation.tokens.size() - static_cast<std::size_t>(first));
   report(request, first);
 }
 
@@ -250,25 +284,30 @@ bool Engine::reads_features(const Active& request) const {
 // What the target computed at `position` and behind it, for drafters that read its states.
 void Engine::show_features(Active& request, int position, std::span<const int> rows) {
   if (rows.empty()) return;
-  const double start = seconds();
+  const double start = setup_.clock();
   features_.clear();
   for (const int row : rows) features_.push_back(context_->features(row).data());
   const Features features{position, features_, context_->options().feature_layers,
                           setup_.model->config().hidden};
   setup_.grower->see(request.slot, request.tokens, features);
-  request.generation.stats.draft_seconds += seconds() - start;
+  request.generation.stats.draft_seconds += setup_.clock() - start;
 }
 
-void Engine::observe(Active& request, int first) {
+// Where nothing was to be guessed, drafters hear what was drawn and the mixer is not taught: plain decoding.
+void Engine::observe(Active& request, int first, bool guessed) {
   if (!setup_.grower) return;
-  const double start = seconds();
+  const double start = setup_.clock();
   const std::span<const Token> all = request.tokens;
   const std::size_t accepted = request.generation.tokens.size() - static_cast<std::size_t>(first);
-  setup_.grower->observe(request.slot, all.first(all.size() - accepted), all.last(accepted));
-  request.generation.stats.draft_seconds += seconds() - start;  // what drafters learn is their time too
+  if (guessed)
+    setup_.grower->observe(request.slot, all.first(all.size() - accepted), all.last(accepted));
+  else
+    setup_.grower->accept(request.slot, all.last(accepted));
+  // What drafters learn is their time too.
+  request.generation.stats.draft_seconds += setup_.clock() - start;
 }
 
-void Engine::trace(Active& request, std::span<const int> path, Token drawn) {
+void Engine::trace(Active& request, const Decoding& decoding, std::span<const int> path, Token drawn) {
   const TokenTree& tree = request.tree;
   request.trace.nodes.clear();
   for (int n = 0; n < tree.size(); ++n) {
@@ -279,6 +318,9 @@ void Engine::trace(Active& request, std::span<const int> path, Token drawn) {
   request.trace.drawn = drawn;
   request.trace.draft_passes = drafted_.passes;
   request.trace.draft_rows = drafted_.rows;
+  request.trace.wanted = decoding.wanted;
+  request.trace.costly = drafts_ && decoding.budget.nodes > 0 && decoding.budget.costly;
+  request.trace.probe = decoding.probe;
 }
 
 // Tells the caller what this pass brought.

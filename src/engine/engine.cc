@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "engine/measure_costs.h"
 
 namespace coppice::core {
 namespace {
@@ -17,6 +18,34 @@ int max_rows(const EngineSetup& setup) {
   return setup.max_requests * (setup.speculation.nodes + 1) + setup.chunk;
 }
 
+// Without drafters there is nothing to decide, and nothing is measured.
+Result<std::unique_ptr<Policy>> policy_of(EngineSetup& setup, Context& context) {
+  if (setup.policy) return std::move(setup.policy);
+  COPPICE_TRY(const PolicyRow* row, find_policy(setup.grower ? setup.speculation.policy : "fixed"));
+  PolicySetup wanted;
+  wanted.requests = setup.max_requests;
+  if (setup.grower) {
+    const auto target = static_cast<double>(setup.model->weight_bytes());
+    wanted.cheap = false;
+    for (const auto& drafter : setup.grower->drafters()) {
+      wanted.cheap = wanted.cheap || !drafter->shape().costly;
+      wanted.draft_share += static_cast<double>(drafter->pass_bytes()) / target;
+    }
+  }
+  if (row->wants_costs) {
+    if (setup.costs) {
+      wanted.costs = *setup.costs;
+    } else {
+      MeasureOptions options;
+      options.context = setup.context;
+      options.chunk = setup.chunk;
+      options.clock = setup.clock;
+      COPPICE_TRY(wanted.costs, measure_costs(context, options));
+    }
+  }
+  return row->make(wanted);
+}
+
 }  // namespace
 
 Engine::Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_ptr<Policy> policy)
@@ -25,11 +54,15 @@ Engine::Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_
       policy_(std::move(policy)),
       sequences_(context_->cache()),
       scratch_(setup_.model->config().vocab) {
+  if (setup_.grower)
+    for (const auto& drafter : setup_.grower->drafters()) drafts_ = drafts_ || drafter->shape().costly;
   for (int slot = setup_.max_requests; slot-- > 0;) free_slots_.push_back(slot);
   rows_.reserve(static_cast<std::size_t>(max_rows(setup_)));
   shown_.reserve(rows_.capacity());
   features_.reserve(rows_.capacity());
-  jobs_.reserve(static_cast<std::size_t>(setup_.max_requests));
+  for (auto* list : {&decoders_, &prompts_}) list->reserve(static_cast<std::size_t>(setup_.max_requests));
+  jobs_.reserve(decoders_.capacity());
+  decoding_.reserve(decoders_.capacity());
 }
 
 Engine::~Engine() = default;
@@ -52,6 +85,13 @@ Status Engine::check(const EngineSetup& setup) {
   if (setup.chunk < 1 || setup.chunk > 4096) {
     return fail(fmt::format("prompt tokens a pass: {} is out of range, 1 to 4096 are possible", setup.chunk));
   }
+  if (setup.max_waiting < 0) {
+    return fail(fmt::format("waiting requests: {} is out of range; 0 is any number", setup.max_waiting));
+  }
+  if (setup.positions != 0 && (setup.positions < setup.context || setup.positions > kMostPositions)) {
+    return fail(fmt::format("a cache of {} positions is out of range; {} (one context) to {} are possible",
+                            setup.positions, setup.context, kMostPositions));
+  }
   if (std::int64_t{setup.max_requests} * (setup.context + std::int64_t{kBlockPositions}) > kMostPositions) {
     return fail(fmt::format(
         "a context of {} tokens for each of {} requests at once is too large; {} together are possible",
@@ -62,12 +102,12 @@ Status Engine::check(const EngineSetup& setup) {
 
 Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
   COPPICE_TRY_STATUS(check(setup));
-  COPPICE_TRY(auto policy, make_policy(setup.speculation.policy));
   ContextOptions options;
   options.kv.type = setup.cache;
   options.kv.sequences = 2 * setup.max_requests;  // as many idle ones, for prompts that begin alike
   // One more block each: a shared prefix ends inside a block, which is copied.
-  options.kv.positions = setup.max_requests * (setup.context + kBlockPositions);
+  const int positions = setup.positions > 0 ? setup.positions : setup.max_requests * setup.context;
+  options.kv.positions = positions + setup.max_requests * kBlockPositions;
   options.kv.slots = std::max(1, setup.speculation.nodes);
   options.max_rows = max_rows(setup);
   options.max_logits = setup.max_requests * (setup.speculation.nodes + 1);
@@ -76,6 +116,7 @@ Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
     options.feature_layers.assign(layers.begin(), layers.end());
   }
   COPPICE_TRY(auto context, Context::make(setup.model, options, *setup.pool));
+  COPPICE_TRY(auto policy, policy_of(setup, *context));
   return std::unique_ptr<Engine>(new Engine(std::move(setup), std::move(context), std::move(policy)));
 }
 
@@ -91,6 +132,13 @@ Result<std::uint64_t> Engine::submit(Request request) {
     return fail(fmt::format(
         "the prompt has {} tokens and the context holds {}; shorten it or ask for a larger context",
         request.prompt.size(), setup_.context));
+  }
+  if (!(request.timeout_seconds >= 0)) {
+    return fail(fmt::format("timeout_seconds = {}: it must be 0 (none) or more", request.timeout_seconds));
+  }
+  if (setup_.max_waiting > 0 && static_cast<int>(waiting_.size()) >= setup_.max_waiting) {
+    return fail(fmt::format("{} requests are in work and {} wait, as many as may; try again later",
+                            active_.size(), waiting_.size()));
   }
   Speculation wanted = setup_.speculation;
   if (request.nodes) wanted.nodes = *request.nodes;
@@ -108,27 +156,45 @@ Result<std::uint64_t> Engine::submit(Request request) {
   TextStream text(*setup_.tokenizer, request.sampling.stop, request.show_special);
   auto active = std::make_unique<Active>(next_id_++, std::move(request), std::move(sampler), std::move(text));
   active->budget = {wanted.nodes, wanted.depth, wanted.price, 1.0f, wanted.pass_price, wanted.width};
+  if (active->request.timeout_seconds > 0)
+    active->deadline = setup_.clock() + active->request.timeout_seconds;
   std::uint64_t id = active->id;
   waiting_.push_back(std::move(active));
   return id;
 }
 
+// Those who wait are answered at once too, not when it is their turn.
+void Engine::stop_those_who_must() {
+  const double now = setup_.clock();
+  for (auto* list : {&waiting_, &active_}) {
+    for (auto& entry : *list) {
+      if (entry->cancelled) finish(*entry, StopReason::cancelled);
+      if (!entry->done && now >= entry->deadline) finish(*entry, StopReason::timed_out);
+    }
+  }
+  retire();
+}
+
+// In the order they came. The first that finds no room waits, and nobody overtakes it.
 void Engine::admit() {
   while (!waiting_.empty() && !free_slots_.empty()) {
     Active& request = *waiting_.front();
-    if (!request.cancelled && !start(request) && !request.done && !active_.empty()) return;  // later
-    if (request.cancelled) finish(request, StopReason::cancelled);
+    if (!start(request) && !request.done) return;
     active_.push_back(std::move(waiting_.front()));
     waiting_.erase(waiting_.begin());
-    if (active_.back()->done) retire();
+    if (request.done) retire();
   }
+}
+
+std::size_t Engine::reserved_positions(const Request& request) const {
+  return std::min(request.prompt.size() + static_cast<std::size_t>(request.sampling.max_tokens),
+                  static_cast<std::size_t>(setup_.context));
 }
 
 // All memory a request will need is had before its first pass.
 bool Engine::start(Active& request) {
   const std::size_t prompt = request.request.prompt.size();
-  const std::size_t most = std::min(prompt + static_cast<std::size_t>(request.request.sampling.max_tokens),
-                                    static_cast<std::size_t>(setup_.context));
+  const std::size_t most = reserved_positions(request.request);
   auto lease = sequences_.take(request.request.prompt, static_cast<int>(most));
   if (!lease) {
     if (active_.empty()) finish(request, StopReason::failed, lease.error().message);
@@ -153,6 +219,7 @@ bool Engine::start(Active& request) {
   stats.requests = 1;
   stats.prompt_tokens = prompt;
   stats.reused_tokens = static_cast<std::uint64_t>(lease->reused);
+  policy_->begin(request.slot, static_cast<int>(prompt));
   for (const std::string& name : sources()) stats.sources.push_back({name, 0, 0});
   if (setup_.grower) {
     Status begun = setup_.grower->begin(request.slot, request.tokens, request.sampler);
@@ -167,35 +234,38 @@ void Engine::finish(Active& request, StopReason reason, std::string error) {
   request.generation.error = std::move(error);
 }
 
-// Takes what is done out of the active ones; their sequences stay behind for prompts that begin alike.
-void Engine::retire() {
-  for (auto& entry : active_) {
-    Active& request = *entry;
-    if (!request.done) continue;
-    std::string rest;
-    request.text.finish(rest);
-    request.generation.text += rest;
-    if (!rest.empty() && request.request.on_event) {
-      Event event;
-      event.request = request.id;
-      event.text = rest;
-      request.request.on_event(event);
-    }
-    if (request.slot >= 0) {
-      if (setup_.grower) setup_.grower->end(request.slot);
-      free_slots_.push_back(request.slot);
-    }
-    if (request.sequence >= 0) {
-      if (request.generation.stop == StopReason::failed) {
-        sequences_.drop(request.sequence);
-      } else {
-        auto cached = static_cast<std::size_t>(context_->cache().length(request.sequence));
-        sequences_.put(request.sequence, std::span<const Token>(request.tokens).first(cached));
-      }
-    }
-    finished_.emplace_back(request.id, std::move(request.generation));
+// Its sequence stays behind for prompts that begin alike.
+void Engine::close(Active& request) {
+  std::string rest;
+  request.text.finish(rest);
+  request.generation.text += rest;
+  if (!rest.empty() && request.request.on_event) {
+    Event event;
+    event.request = request.id;
+    event.text = rest;
+    request.request.on_event(event);
   }
-  std::erase_if(active_, [](const auto& entry) { return entry->done; });
+  if (request.slot >= 0) {
+    if (setup_.grower) setup_.grower->end(request.slot);
+    free_slots_.push_back(request.slot);
+  }
+  if (request.sequence >= 0) {
+    if (request.generation.stop == StopReason::failed) {
+      sequences_.drop(request.sequence);
+    } else {
+      auto cached = static_cast<std::size_t>(context_->cache().length(request.sequence));
+      sequences_.put(request.sequence, std::span<const Token>(request.tokens).first(cached));
+    }
+  }
+  finished_.emplace_back(request.id, std::move(request.generation));
+}
+
+void Engine::retire() {
+  for (auto* list : {&waiting_, &active_}) {
+    for (std::size_t i = 0; i < list->size(); ++i)  // an event may submit
+      if ((*list)[i]->done) close(*(*list)[i]);
+    std::erase_if(*list, [](const auto& entry) { return entry->done; });
+  }
 }
 
 void Engine::cancel(std::uint64_t id) {

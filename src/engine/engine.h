@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/os.h"
 #include "base/thread_pool.h"
 #include "draft/grower.h"
 #include "engine/active.h"
@@ -28,8 +29,13 @@ struct EngineSetup {
   int context = 2048;              // tokens of prompt and answer of one request
   int max_requests = 1;
   int chunk = 128;
+  int max_waiting = 0;  // requests that may wait for a place; 0: any number
+  int positions = 0;    // of the cache, for all requests together; 0: max_requests times context
   CacheType cache = CacheType::f16;
   Speculation speculation;
+  std::optional<CostTable> costs;  // of passes, for a policy that wants them; else they are measured
+  std::unique_ptr<Policy> policy;  // for tests; else the one that speculation.policy names
+  std::function<double()> clock = seconds;
   // Sees the logits of every draw (tests of the laws); usually empty. index: of the token to be drawn.
   std::function<void(std::uint64_t request, std::int64_t index, std::span<const float> logits)> on_logits;
 };
@@ -50,6 +56,7 @@ class Engine {
   std::vector<std::string> sources() const;
   std::size_t bytes() const { return context_->bytes(); }
   Context& context() { return *context_; }  // for tests: what the passes did
+  const CostModel* costs() const { return policy_->costs(); }
 
  private:
   Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_ptr<Policy> policy);
@@ -60,32 +67,42 @@ class Engine {
     double bytes = 0;                           // of the target
     PassCost draft;
     int drawing = 0;       // requests
+    double drafting = 0;   // seconds of growing, and of what drafters learn
+    double deciding = 0;   // seconds of the policy, before the pass
     bool counted = false;  // for one of them
   };
 
+  std::size_t reserved_positions(const Request& request) const;
+  void stop_those_who_must();
   void admit();
   bool start(Active& request);
-  void grow();
+  void plan();
+  void grow(PassCosts& pass);
   void collect_rows();
   void add_tree_rows(Active& request);
+  void add_prompts(int room);
+  bool share_prompt(Active& request);
   void add_prompt_rows(Active& request, int room);
+  void learn(PassCosts& pass, bool passed);
   bool draws(const Active& request) const;
   void charge(Active& request, PassCosts& pass);
-  void accept(Active& request);
+  void accept(Active& request, PassCosts& pass);
   Result<Draw> draw(Active& request, int node);
   bool append(Active& request, const Draw& draw, int source);
   bool reads_features(const Active& request) const;
   void show_features(Active& request, int position, std::span<const int> rows);
-  void observe(Active& request, int first);
-  void trace(Active& request, std::span<const int> path, Token drawn);
+  void observe(Active& request, int first, bool guessed);
+  void trace(Active& request, const Decoding& decoding, std::span<const int> path, Token drawn);
   void report(Active& request, int first);
   void finish(Active& request, StopReason reason, std::string error = {});
+  void close(Active& request);
   void retire();
 
   EngineSetup setup_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Policy> policy_;
   Sequences sequences_;
+  bool drafts_ = false;  // some drafter runs a model
   Sampler::Scratch scratch_;
   std::uint64_t next_id_ = 1;
   std::vector<std::unique_ptr<Active>> waiting_, active_;
@@ -93,6 +110,10 @@ class Engine {
   std::vector<int> free_slots_;  // of the grower
   std::vector<Row> rows_;
   std::vector<GrowJob> jobs_;
+  std::vector<Decoding> decoding_;      // requests of the pass at hand that have trees
+  std::vector<Active*> decoders_;       // the same
+  std::vector<Active*> prompts_;        // those that read theirs
+  int prompt_room_ = 0;                 // rows for them in the pass at hand
   std::vector<int> shown_;              // rows whose features drafters are shown
   std::vector<const float*> features_;  // of those rows
   PassCost drafted_;                    // before the pass at hand

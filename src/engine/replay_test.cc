@@ -68,6 +68,7 @@ Trees written(Target& target, const Sampling& sampling, std::vector<Token>& text
   setup.grower = target.grower();
   setup.context = kContext;
   setup.chunk = 8;  // the prompt in three passes
+  setup.speculation.policy = "fixed";
   setup.speculation.nodes = kBudget.nodes;
   setup.speculation.depth = kBudget.depth;
   setup.speculation.price = kBudget.price;

@@ -14,6 +14,10 @@ void Stats::add(const Stats& other) {
   target_passes += other.target_passes;
   guesses += other.guesses;
   accepted += other.accepted;
+  wanted += other.wanted;
+  plain_cycles += other.plain_cycles;
+  costly_cycles += other.costly_cycles;
+  probes += other.probes;
   draft_passes += other.draft_passes;
   target_bytes += other.target_bytes;
   draft_bytes += other.draft_bytes;
@@ -21,6 +25,7 @@ void Stats::add(const Stats& other) {
   draft_seconds += other.draft_seconds;
   verify_seconds += other.verify_seconds;
   sample_seconds += other.sample_seconds;
+  policy_seconds += other.policy_seconds;
   decode_seconds += other.decode_seconds;
   for (std::size_t d = 0; d < kDepths; ++d) {
     reached_at_depth[d] += other.reached_at_depth[d];
@@ -56,6 +61,8 @@ std::string_view to_string(StopReason reason) {
       return "context_full";
     case StopReason::cancelled:
       return "cancelled";
+    case StopReason::timed_out:
+      return "timed_out";
     case StopReason::failed:
       return "failed";
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policy/auto_policy.h"
 #include "policy/policy.h"
 
 namespace coppice::core {
@@ -10,35 +11,35 @@ namespace {
 // The whole budget, every pass: looks at no clock, so that a run is the same every time.
 class FixedPolicy : public Policy {
  public:
-  Budget decide(const PolicyInput& input) override {
-    Budget budget = input.limit;
-    // n guesses on a path bring up to n + 1 tokens: the draw after the last guess is free.
-    budget.depth = std::min({budget.depth, input.tokens_left - 1, input.context_left});
-    if (budget.depth <= 0) budget.nodes = 0;
-    return budget;
+  void plan(std::span<Decoding> requests) override {
+    for (Decoding& request : requests) request.budget = within_reach(request);
   }
 };
 
-template <class P>
-std::unique_ptr<Policy> make() {
-  return std::make_unique<P>();
-}
-
 constexpr PolicyRow kRows[] = {
-    {"fixed", "always the whole budget", make<FixedPolicy>},
+    {"auto", "as much as pays, by what passes cost and how likely guesses are", true,
+     [](const PolicySetup& setup) -> std::unique_ptr<Policy> { return std::make_unique<AutoPolicy>(setup); }},
+    {"fixed", "always the whole budget", false,
+     [](const PolicySetup&) -> std::unique_ptr<Policy> { return std::make_unique<FixedPolicy>(); }},
 };
 
 }  // namespace
 
+Budget within_reach(const Decoding& request) {
+  Budget budget = request.limit;
+  budget.depth = std::min({budget.depth, request.tokens_left - 1, request.context_left});
+  if (budget.depth <= 0) budget.nodes = 0;
+  return budget;
+}
+
 std::span<const PolicyRow> policy_rows() { return kRows; }
 
-Result<std::unique_ptr<Policy>> make_policy(std::string_view name) {
-  for (const PolicyRow& row : kRows) {
-    if (row.name == name) return row.make();
-  }
+Result<const PolicyRow*> find_policy(std::string_view name) {
   std::string choices;
-  for (const PolicyRow& row : kRows)
+  for (const PolicyRow& row : kRows) {
+    if (row.name == name) return &row;
     choices += fmt::format("{}\"{}\"", choices.empty() ? "" : ", ", row.name);
+  }
   return fail(fmt::format("there is no policy \"{}\"; there is {}", name, choices));
 }
 

@@ -5,35 +5,40 @@
 namespace coppice::core {
 namespace {
 
-PolicyInput input(int nodes, int depth, int tokens_left, int context_left) {
-  PolicyInput in;
-  in.limit.nodes = nodes;
-  in.limit.depth = depth;
-  in.tokens_left = tokens_left;
-  in.context_left = context_left;
-  return in;
+Budget planned(std::string_view name, int nodes, int depth, int tokens_left, int context_left) {
+  PolicySetup setup;
+  setup.costs.points = {{1, 1}};
+  auto policy = (*find_policy(name))->make(setup);
+  policy->begin(0, 10);
+  Decoding request;
+  request.limit.nodes = nodes;
+  request.limit.depth = depth;
+  request.tokens_left = tokens_left;
+  request.context_left = context_left;
+  request.length = 10;
+  policy->plan({&request, 1});
+  return request.budget;
 }
 
 TEST(FixedPolicy, SpendsTheWholeBudget) {
-  auto policy = make_policy("fixed");
-  ASSERT_TRUE(policy);
-  Budget budget = (*policy)->decide(input(8, 16, 100, 1000));
+  const Budget budget = planned("fixed", 8, 16, 100, 1000);
   EXPECT_EQ(budget.nodes, 8);
   EXPECT_EQ(budget.depth, 16);
 }
 
-TEST(FixedPolicy, NeverGuessesPastTheLastTokenOrTheContext) {
-  auto policy = make_policy("fixed");
-  EXPECT_EQ((*policy)->decide(input(8, 16, 4, 1000)).depth, 3);
-  EXPECT_EQ((*policy)->decide(input(8, 16, 100, 2)).depth, 2);
-  EXPECT_EQ((*policy)->decide(input(8, 16, 1, 1000)).nodes, 0);
-  EXPECT_EQ((*policy)->decide(input(8, 16, 100, 0)).nodes, 0);
+TEST(Policies, NeverGuessPastTheLastTokenOrTheContext) {
+  for (const PolicyRow& row : policy_rows()) {
+    EXPECT_EQ(planned(row.name, 8, 16, 4, 1000).depth, 3) << row.name;
+    EXPECT_EQ(planned(row.name, 8, 16, 100, 2).depth, 2) << row.name;
+    EXPECT_EQ(planned(row.name, 8, 16, 1, 1000).nodes, 0) << row.name;
+    EXPECT_EQ(planned(row.name, 8, 16, 100, 0).nodes, 0) << row.name;
+  }
 }
 
 TEST(Policies, AnUnknownNameIsRefusedWithTheChoices) {
-  auto policy = make_policy("fast");
+  auto policy = find_policy("fast");
   ASSERT_FALSE(policy);
-  EXPECT_NE(policy.error().message.find("\"fixed\""), std::string::npos);
+  EXPECT_NE(policy.error().message.find("\"auto\", \"fixed\""), std::string::npos);
 }
 
 }  // namespace

@@ -74,8 +74,11 @@ class Drafts(program.Case):
                              "stage(half.gguf, ngram(code.ngram) | lookup) | lookup", "stage(half.gguf, stage(thin.gguf, lookup))",
                              "model(thin.gguf)", "head(head.gguf)", "head(head.gguf) | stage(thin.gguf, lookup) | lookup"):
                 with self.subTest(drafters=drafters, options=options):
-                    answer = self.generate("-d", drafters, "--ignore-eos", *options, prompt=PROMPT, tokens=40)
+                    answer = self.generate("-d", drafters, "--policy", "fixed", "--ignore-eos", *options, prompt=PROMPT, tokens=40)
                     self.assertEqual(answer["ids"], plain["ids"])
+                    auto = self.generate("-d", drafters, "--ignore-eos", *options, prompt=PROMPT, tokens=40)
+                    self.assertEqual(auto["ids"], plain["ids"])
+                    self.assertGreaterEqual(auto["stats"]["wanted"], auto["stats"]["guesses"])
                     self.assertEqual(answer["drafters"], drafters)
                     self.assertEqual(answer["stats"]["guesses"] > 0, drafters != "none")
                     self.assertEqual(answer["stats"]["draft_passes"] > 0, ".gguf" in drafters)
@@ -96,13 +99,13 @@ class Drafts(program.Case):
             self.assertEqual(self.generate(*shape, "--ignore-eos", prompt=PROMPT)["ids"], plain, shape)
 
     def test_a_model_that_drafts_for_itself_needs_half_the_passes(self):
-        answer = self.generate("-d", "model(target.gguf)", "--ignore-eos", prompt=PROMPT, tokens=40)
+        answer = self.generate("-d", "model(target.gguf)", "--policy", "fixed", "--ignore-eos", prompt=PROMPT, tokens=40)
         self.assertEqual(answer["ids"], self.generate("--plain", "--ignore-eos", prompt=PROMPT, tokens=40)["ids"])
         self.assertLessEqual(answer["stats"]["cycles"], 20)
 
     def test_a_draft_stops_where_its_learned_positions_end_and_the_target_goes_on(self):
         random_model.write(self.work / "short.gguf", "gpt2", context=48)
-        options = ["--ignore-eos", "-c", 200]
+        options = ["--ignore-eos", "-c", 200, "--policy", "fixed", "--nodes", 5]
         answer = self.generate("-d", "model(short.gguf)", *options, prompt=PROMPT, tokens=60)
         self.assertEqual(answer["ids"], self.generate("--plain", *options, prompt=PROMPT, tokens=60)["ids"])
         self.assertLess(answer["stats"]["guesses"], 8 * 48)
@@ -134,16 +137,18 @@ class Bench(program.Case):
     def test_decode_compares_the_texts_of_two_prompts(self):
         out, said = self.run_well("bench", "decode", "-m", self.model, "--prompts", "prompts.jsonl", "-n", 12, "--ignore-eos", "-t", 1,
                                   "--modes", "greedy,top-k,asked", "--temp", 0.5, "--json", "figures.json", "-d", "lookup",
-                                  "-d", "itself: model(target.gguf)")
-        self.assertEqual([line.split()[-1] for line in out.splitlines()[4:]], ["2/2"] * 9)
+                                  "-d", "itself: model(target.gguf)", "--policies", "fixed:8,auto")
+        self.assertEqual([line.split()[-1] for line in out.splitlines()[4:]], ["2/2"] * 15)
         self.assertEqual(said, "")
         figures = json.loads((self.work / "figures.json").read_text())
         self.assertEqual([mode["mode"] for mode in figures["modes"]], ["greedy", "top-k 50, T=1", "as asked"])
         for mode in figures["modes"]:
-            self.assertEqual([side["name"] for side in mode["sides"]], ["plain", "lookup", "itself"])
+            self.assertEqual([side["name"] for side in mode["sides"]], ["plain", "lookup fixed:8", "lookup auto", "itself fixed:8", "itself auto"])
             for side in mode["sides"]:
                 self.assertEqual((side["same_text"], side["stats"]["tokens"]), (2, 24))
-        self.assertLess(figures["modes"][0]["sides"][2]["stats"]["cycles"], 24)
+        self.assertLess(figures["modes"][0]["sides"][3]["stats"]["cycles"], 24)
+        for policy, problem in (("fast", 'there is no policy "fast"'), ("fixed:x", "a whole number"), ("fixed:300", "speculation.nodes = 300")):
+            self.assertIn(problem, self.refused("bench", "decode", "-m", self.model, "--prompts", "prompts.jsonl", "--policies", policy))
 
     def test_ctrl_c_ends_it_with_130_and_writes_no_figures(self):
         run = self.start("bench", "decode", "-m", self.model, "--prompts", "prompts.jsonl", "-t", 1, "-c", 100000, "-n", 100000, "--ignore-eos",

@@ -155,7 +155,8 @@ class Sampling(program.Case):
 
 class Showing(program.Case):
     def test_the_tree_of_each_pass_is_shown_with_what_was_taken(self):
-        out, said = self.run_well("generate", "-m", self.model, "-p", "it was the best it was the", "-n", 16, "--ignore-eos", "--show-tree")
+        out, said = self.run_well("generate", "-m", self.model, "-p", "it was the best it was the", "-n", 16, "--ignore-eos", "--show-tree",
+                                  "--policy", "fixed")
         self.assertNotIn("=>", out)
         self.assertRegex(said, r"(?m)^  +[*-] .+  [01]\.\d\d lookup$")
         passes = int(re.search(r"(\d+) passes", said).group(1))
@@ -163,7 +164,7 @@ class Showing(program.Case):
         self.assertNotIn("\x1b", said)  # stderr is no terminal
 
     def test_colours_show_who_guessed_and_change_no_text(self):
-        arguments = ("generate", "-m", self.model, "-p", "it was the best it was the", "-n", 40, "--ignore-eos")
+        arguments = ("generate", "-m", self.model, "-p", "it was the best it was the", "-n", 40, "--ignore-eos", "--policy", "fixed")
         plain, _ = self.run_well(*arguments)
         painted, said = self.run_well(*arguments, "--colour-by-source")
         self.assertIn("\x1b[32m", painted)
@@ -177,6 +178,15 @@ class Showing(program.Case):
 
 
 class Ending(program.Case):
+    def test_an_answer_whose_time_is_up_ends_where_it_is(self):
+        out, said = self.run_well("generate", "-m", self.model, "-t", 1, "-p", "it", "-c", 100000, "-n", 100000, "--ignore-eos",
+                                  "--timeout", 0.2, "--json")
+        answer = json.loads(out)
+        self.assertEqual(answer["stop"], "timed_out")
+        self.assertLess(len(answer["ids"]), 100000)
+        self.assertIn("[stopped: 0.2 seconds are over]", said)
+        self.assertIn("--timeout", self.refused("generate", "-m", self.model, "-p", "it", "--timeout", -1))
+
     def test_a_reader_that_goes_away_ends_it_quietly(self):
         run = self.start("generate", "-m", self.model, "-t", 1, "-p", "it", "-c", 100000, "-n", 100000, "--ignore-eos")
         run.stdout.read(1)

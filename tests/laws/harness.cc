@@ -217,6 +217,43 @@ Result<std::unique_ptr<Drafter>> make_restless(const Case& c, int requests) {
   return std::make_unique<Restless>(std::move(draft));
 }
 
+namespace {
+
+class RestlessPolicy : public Policy {
+ public:
+  void plan(std::span<Decoding> requests) override {
+    for (Decoding& request : requests) {
+      request.budget = within_reach(request);
+      request.budget.nodes = std::min(request.budget.nodes, static_cast<int>(next() % 20));
+      request.budget.costly = next() % 3 != 0;
+      request.budget.price = static_cast<float>(next() % 3) * 0.02f;
+      request.budget.pass_price = static_cast<float>(next() % 3) * 0.5f;
+      request.probe = next() % 2 == 0;
+    }
+  }
+  int prompt_rows(std::span<const Decoding>, int most) const override { return 1 + calls_ % most; }
+  void trim(std::span<Decoding> requests, int) override {
+    for (Decoding& request : requests)
+      if (request.by_value) request.tree->keep_best(static_cast<int>(next() % 20));
+  }
+
+ private:
+  std::uint64_t next() { return state_ = mix(state_ + static_cast<std::uint64_t>(++calls_)); }
+  std::uint64_t state_ = 11;
+  int calls_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_restless_policy() { return std::make_unique<RestlessPolicy>(); }
+
+std::function<double()> wild_clock() {
+  return [time = 0.0, state = std::uint64_t{3}]() mutable {
+    state = mix(state + 1);
+    return time += state % 5 == 0 ? static_cast<double>(state % 1000) * 1e-2 : 1e-5;
+  };
+}
+
 std::unique_ptr<Drafter> make_scripted(std::vector<Token> script, int truth, int vocab) {
   return std::make_unique<Scripted>(std::move(script), truth, vocab);
 }
@@ -333,6 +370,14 @@ std::unique_ptr<Engine> make_engine(const LawModel& model, const Case& c, int re
   setup.speculation.width = c.width;
   setup.speculation.price = c.price;
   setup.speculation.pass_price = c.pass_price;
+  setup.costs = c.costs;
+  setup.clock = c.clock;
+  setup.max_waiting = c.max_waiting;
+  setup.positions = c.positions;
+  if (c.policy == "restless")
+    setup.policy = make_restless_policy();
+  else
+    setup.speculation.policy = c.policy;
   setup.on_logits = std::move(on_logits);
   auto engine = Engine::make(std::move(setup));
   EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);

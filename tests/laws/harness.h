@@ -4,10 +4,12 @@
 #include <coppice/request.h>
 #include <coppice/speculation.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/os.h"
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
 #include "engine/engine.h"
@@ -47,7 +49,14 @@ struct Case {
   CacheType cache = CacheType::f16;
   int threads = 2;
   int chunk = 16;
+  std::string policy = "fixed";  // or "auto", or "restless": trims at random and drafts at random
+  CostTable costs = {{{1, 1e-3}, {4, 1e-3}, {8, 1.5e-3}}, 0, 0, 0.8};  // what "auto" believes at first
+  std::function<double()> clock = seconds;
+  int max_waiting = 0, positions = 0;
 };
+
+// A clock that goes by as much as it likes, the same each time: what it says must not matter.
+std::function<double()> wild_clock();
 
 struct Outcome {
   Generation generation;
@@ -80,6 +89,9 @@ std::string temporary_folder();
 
 // slim_llama(), at another width each time it is asked ("restless").
 Result<std::unique_ptr<Drafter>> make_restless(const Case& c, int requests);
+
+// Plans and trims at random ("restless").
+std::unique_ptr<Policy> make_restless_policy();
 
 // Guesses at random, and at `truth` of 1,000 nodes slips in what the target will draw: trees of every kind.
 std::unique_ptr<Drafter> make_scripted(std::vector<Token> script, int truth, int vocab);

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "laws/harness.h"
 #include "model/testing.h"
+#include "policy/auto_policy.h"
 #include "sample/testing.h"
 
 namespace coppice::core::laws {
@@ -79,7 +80,8 @@ struct Sampled {
   std::uint64_t guesses = 0, cycles = 0, tokens = 0;
 };
 
-Sampled sample(std::unique_ptr<Grower> grower, int nodes, int requests = kRequests) {
+Sampled sample(std::unique_ptr<Grower> grower, int nodes, int requests = kRequests,
+               std::unique_ptr<Policy> policy = nullptr) {
   Sampled out;
   const LawModel& model = random_llama();
   EngineSetup setup;
@@ -93,6 +95,8 @@ Sampled sample(std::unique_ptr<Grower> grower, int nodes, int requests = kReques
   setup.speculation.depth = 3;
   setup.speculation.price = 0;
   setup.speculation.pass_price = 0;
+  setup.speculation.policy = "fixed";
+  setup.policy = std::move(policy);
   auto engine = Engine::make(std::move(setup));
   EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
   if (!engine) return out;
@@ -137,8 +141,9 @@ std::unique_ptr<Grower> drafters(const std::string& expression) {
 std::string self() { return random_llama().path; }
 std::string other() { return other_llama().path; }
 
-void expect_exact(const std::string& expression, int nodes, int requests = kRequests) {
-  const Sampled sampled = sample(drafters(expression), nodes, requests);
+void expect_exact(const std::string& expression, int nodes, int requests = kRequests,
+                  std::unique_ptr<Policy> policy = nullptr) {
+  const Sampled sampled = sample(drafters(expression), nodes, requests, std::move(policy));
   EXPECT_GT(chi_squared_p(sampled.pairs, exact_chances()), 1e-3) << expression << ", " << nodes << " nodes";
   // It did speculate.
   EXPECT_GT(sampled.accepted, static_cast<std::uint64_t>(requests) / 4) << expression;
@@ -179,6 +184,23 @@ TEST(RejectionLaw, ADraftHeadEmitsTheTargetsDistribution) {
   const std::string head = "head(\"" + head_for(random_llama()) + "\")";
   expect_exact(head, 3);
   expect_exact(head + " | lookup", 10, 8000);
+}
+
+// The controller in a world where drafts and rows cost next to nothing.
+class Timeless final : public AutoPolicy {
+ public:
+  Timeless() : AutoPolicy({kAtOnce, {{{1, 1}, {200, 1.1}}, 0, 0, 1}, true, 1e-3}) {}
+  void learn(std::span<const Decoding> requests, const PassTimes& measured) override {
+    PassTimes times = measured;
+    times.pass = 1.3;
+    times.drafting = times.draft.seconds = 1e-3;
+    AutoPolicy::learn(requests, times);
+  }
+};
+
+TEST(RejectionLaw, TreesThatFollowWhatPassesCostEmitTheTargetsDistribution) {
+  expect_exact("model(" + other() + ")", 10, 8000, std::make_unique<Timeless>());
+  expect_exact("model(" + self() + ") | lookup", 10, 4000, std::make_unique<Timeless>());
 }
 
 TEST(RejectionLaw, ADraftThatIsTheTargetIsNeverRefused) {

@@ -80,6 +80,128 @@ TEST(Requests, AFailedOneSaysWhyAndTheNextStartsAnew) {
   EXPECT_EQ(ids_of(finish(*engine, submit(*engine, request_of(c)))), run(model, c).ids);
 }
 
+TEST(Requests, OneWhoseTimeIsUpSaysSoAndKeepsWhatCame) {
+  const LawModel& model = random_llama();
+  Case c = chat_case(20, 5);
+  const Outcome whole = run(model, c);
+  double now = 0;
+  c.clock = [&now] { return now; };
+  auto engine = make_engine(model, c);
+  ASSERT_TRUE(engine);
+  Request hurried = request_of(c);
+  hurried.timeout_seconds = 10;
+  const std::uint64_t first = submit(*engine, hurried);
+  const std::uint64_t second = submit(*engine, hurried);  // waits for a place
+  const std::uint64_t patient = submit(*engine, request_of(c));
+  for (int i = 0; i < 6; ++i) engine->step();
+  now = 9.9;
+  engine->step();
+  EXPECT_FALSE(engine->take(first).has_value());
+  now = 10;
+  engine->step();
+  const auto stopped = engine->take(first), never = engine->take(second);
+  ASSERT_TRUE(stopped && never);
+  EXPECT_EQ(stopped->stop, StopReason::timed_out);
+  EXPECT_EQ(to_string(stopped->stop), "timed_out");
+  const auto ids = ids_of(*stopped);
+  ASSERT_GT(ids.size(), 0u);
+  ASSERT_LT(ids.size(), whole.ids.size());
+  EXPECT_TRUE(std::equal(ids.begin(), ids.end(), whole.ids.begin()));
+  EXPECT_EQ(never->stop, StopReason::timed_out);
+  EXPECT_TRUE(never->tokens.empty());
+  EXPECT_EQ(ids_of(finish(*engine, patient)), whole.ids);
+  hurried.timeout_seconds = -1;
+  EXPECT_NE(engine->submit(hurried).error().message.find("timeout_seconds = -1"), std::string::npos);
+}
+
+TEST(Requests, OneMoreThanMayWaitIsRefusedAndOthersAreNot) {
+  const LawModel& model = random_llama();
+  Case c = chat_case(20, 5);
+  c.max_waiting = 2;
+  auto engine = make_engine(model, c);
+  ASSERT_TRUE(engine);
+  const std::uint64_t first = submit(*engine, request_of(c));
+  engine->step();
+  submit(*engine, request_of(c));
+  const std::uint64_t last = submit(*engine, request_of(c));
+  const auto refused = engine->submit(request_of(c));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "1 requests are in work and 2 wait, as many as may; try again later");
+  EXPECT_EQ(ids_of(finish(*engine, first)), run(model, c).ids);
+  EXPECT_TRUE(engine->take(last).has_value());
+  submit(*engine, request_of(c));
+}
+
+TEST(Requests, AlikePromptsAtOnceAreReadOnceAndTheirBlocksAreShared) {
+  const LawModel& model = random_llama();
+  Case cases[3] = {chat_case(150, 1), chat_case(150, 1), chat_case(150, 1)};
+  for (std::size_t i = 0; i < 3; ++i) {
+    cases[i].prompt.resize(120 + 10 * i);
+    cases[i].prompt.push_back(static_cast<Token>(50 + i));  // they part here
+    cases[i].sampling.stream = static_cast<std::uint32_t>(i);
+  }
+  auto engine = make_engine(model, cases[0], 3);
+  ASSERT_TRUE(engine);
+  std::uint64_t ids[3], reused = 0, unshared = 0, tree_rows = 0;
+  for (std::size_t i = 0; i < 3; ++i) ids[i] = submit(*engine, request_of(cases[i]));
+  while (engine->step()) {
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto generation = engine->take(ids[i]);
+    ASSERT_TRUE(generation.has_value());
+    EXPECT_EQ(ids_of(*generation), run(model, cases[i]).ids) << i;
+    const Stats& stats = generation->stats;
+    reused += stats.reused_tokens;
+    unshared += stats.prompt_tokens - 1 - stats.reused_tokens;  // the last token is the first root
+    tree_rows += stats.cycles + stats.guesses;
+  }
+  EXPECT_GE(reused, 2u * 112u) << "whole blocks of the first prompt, for both others";
+  EXPECT_EQ(engine->context().stats().rows, unshared + tree_rows);
+}
+
+TEST(Requests, AShortPromptIsNotHeldUpByALongOneAndALongOneGoesOn) {
+  const LawModel& model = random_llama();
+  Case slow = chat_case(400, 1), quick = chat_case(24, 2);
+  slow.chunk = quick.chunk = 16;
+  auto engine = make_engine(model, slow, 2);
+  ASSERT_TRUE(engine);
+  const std::uint64_t long_one = submit(*engine, request_of(slow));
+  engine->step();
+  const std::uint64_t short_one = submit(*engine, request_of(quick));
+  int steps = 0;
+  while (!engine->take(short_one).has_value()) {
+    ASSERT_TRUE(engine->step());
+    ++steps;
+  }
+  EXPECT_LE(steps, 3 + 24) << "half of each chunk, and a pass for each token at most";
+  EXPECT_FALSE(engine->take(long_one).has_value());
+  EXPECT_EQ(ids_of(finish(*engine, long_one)), run(model, slow).ids);
+}
+
+TEST(Requests, WhoFindsTheCacheFullWaitsThoughThereIsAPlace) {
+  const LawModel& model = random_llama();
+  Case c = chat_case(300, 1), d = chat_case(290, 2);
+  c.positions = 512;
+  auto engine = make_engine(model, c, 2);
+  ASSERT_TRUE(engine);
+  bool begun = false;
+  Request waits = request_of(d);
+  waits.on_event = [&](const Event&) { return begun = true; };
+  const std::uint64_t first = submit(*engine, request_of(c)), second = submit(*engine, waits);
+  std::optional<Generation> answered;
+  while (!(answered = engine->take(first)).has_value()) {
+    EXPECT_FALSE(begun);
+    ASSERT_TRUE(engine->step());
+  }
+  EXPECT_EQ(ids_of(*answered), run(model, c).ids);
+  EXPECT_EQ(ids_of(finish(*engine, second)), run(model, d).ids);
+  EngineSetup setup;
+  setup.model = model.model;
+  setup.context = 512;
+  setup.positions = 500;
+  EXPECT_NE(Engine::check(setup).error().message.find("a cache of 500 positions"), std::string::npos);
+}
+
 TEST(Requests, PassesThatAreSharedCountOnceInTheSum) {
   const LawModel& model = random_llama();
   const std::string drafters = "model(\"" + other_llama().path + "\")";

@@ -108,6 +108,46 @@ TEST(SameText, EveryShapeOfTree) {
   }
 }
 
+// The controller believes that rows are free, or that they are dear from the first on, or that they come in
+// steps; its clock is the machine's, or says what it likes.
+TEST(SameText, WhateverTheControllerBelievesAndDecides) {
+  const CostTable beliefs[] = {
+      {{{1, 1e-3}}, 0, 0, 0.8},
+      {{{1, 1e-3}, {2, 1e-2}}, 0, 0, 0.8},
+      {{{1, 1e-3}, {6, 1.1e-3}, {7, 2e-3}, {12, 2.1e-3}, {13, 3e-3}}, 1e-6, 1e-7, 0.8}};
+  const std::string other = other_llama().path;
+  std::uint64_t trimmed = 0, plain_cycles = 0, costly = 0, probes = 0;
+  for (const LawModel* model : random_models()) {
+    for (const NamedSampling& sampling : {kSamplings[0], kSamplings[2], kSamplings[7]}) {
+      Case c = base_case();
+      sampling.set(c.sampling);
+      const Outcome plain = run(*model, c);
+      c.script = script_of(c, plain);
+      for (const std::string& drafters :
+           {std::string("scripted"), std::string("lookup"), "model(" + model->path + ") | lookup",
+            "stage(" + other + ", lookup) | lookup"}) {
+        if (model == &random_gpt2() && drafters.starts_with("stage")) continue;  // another vocabulary
+        c.drafters = drafters;
+        for (std::size_t belief = 0; belief <= std::size(beliefs); ++belief) {
+          c.policy = belief < std::size(beliefs) ? "auto" : "restless";
+          if (belief < std::size(beliefs)) c.costs = beliefs[belief];
+          c.clock = belief % 2 == 0 ? wild_clock() : seconds;
+          const Outcome guessed = run(*model, c);
+          expect_same(plain, guessed,
+                      model->name + " " + sampling.name + " " + drafters + " under " + c.policy);
+          const Stats& stats = guessed.generation.stats;
+          EXPECT_GE(stats.wanted, stats.guesses);
+          trimmed += stats.wanted - stats.guesses;
+          plain_cycles += stats.plain_cycles;
+          costly += stats.costly_cycles;
+          probes += stats.probes;
+        }
+      }
+    }
+  }
+  for (const std::uint64_t decided : {trimmed, plain_cycles, costly, probes}) EXPECT_GT(decided, 0u);
+}
+
 TEST(SameText, EveryCacheTypeWithItself) {
   for (const LawModel* model : random_models()) {
     for (CacheType cache : {CacheType::f32, CacheType::f16, CacheType::q8_0}) {
