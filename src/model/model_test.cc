@@ -354,7 +354,8 @@ TEST_F(ModelTest, ATrimmedHeadAnswersInFullTokenIds) {
 
 TEST_F(ModelTest, TokensMayShareRowsOfTheEmbedding) {
   shape_.tied_head = false;
-  const auto file = *gguf::File::parse(*random_model(shape_), "whole.gguf");
+  const auto bytes = *random_model(shape_);
+  const auto file = *gguf::File::parse(bytes, "whole.gguf");
   constexpr int kRows = 100;  // of the 320; the others take them in turn
   std::vector<std::int32_t> row_of(320);
   for (int token = 0; token < 320; ++token) row_of[token] = token % kRows;
@@ -374,8 +375,8 @@ TEST_F(ModelTest, TokensMayShareRowsOfTheEmbedding) {
     std::vector<std::byte> rows(tensor.data, tensor.data + kRows * row), all;
     for (const std::int32_t at : row_of)
       all.insert(all.end(), tensor.data + at * row, tensor.data + (at + 1) * row);
-    few.add_tensor(tensor.name, *tensor.format, {64, kRows}, std::move(rows));
-    repeated.add_tensor(tensor.name, *tensor.format, {64, 320}, std::move(all));
+    few.add_tensor("token_embd.weight", *tensor.format, {64, kRows}, std::move(rows));
+    repeated.add_tensor("token_embd.weight", *tensor.format, {64, 320}, std::move(all));
   }
   const auto shared = load_bytes(few.to_bytes(), pool_), whole = load_bytes(repeated.to_bytes(), pool_);
   ASSERT_TRUE(shared) << shared.error().message;
