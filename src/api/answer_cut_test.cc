@@ -2,6 +2,7 @@
 #include <coppice/bench.h>
 #include <coppice/tools.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -32,7 +33,7 @@ class AnswerCuts : public testing::Test {
   std::string code(const std::string& text) const { return cut(ids(text), AnswerForm::code); }
   std::string chat(const std::string& text) const { return cut(ids(text), AnswerForm::chat); }
 
-  std::string path_ = testing::TempDir() + "coppice_answer_cut.gguf";
+  std::string path_ = testing::TempDir() + "coppice_answer_cut_" + std::to_string(::getpid()) + ".gguf";
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 

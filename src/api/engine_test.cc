@@ -1,6 +1,7 @@
 // The public engine, on a small random model.
 #include <coppice/coppice.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <climits>
 #include <cstdio>
@@ -29,7 +30,7 @@ class PublicEngine : public testing::Test {
     return engine ? "made" : engine.error().message;
   }
 
-  std::string path_ = testing::TempDir() + "coppice_public_engine.gguf";
+  std::string path_ = testing::TempDir() + "coppice_public_engine_" + std::to_string(::getpid()) + ".gguf";
   std::unique_ptr<Model> model_;
 };
 

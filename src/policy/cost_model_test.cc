@@ -1,8 +1,9 @@
 #include "policy/cost_model.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "base/os.h"
@@ -89,7 +90,7 @@ TEST(Typical, OneOutlierHardlyMovesIt) {
 
 class CostFile : public testing::Test {
  protected:
-  void TearDown() override { std::remove(path_.c_str()); }
+  void TearDown() override { std::filesystem::remove_all(std::filesystem::path(path_).parent_path()); }
   void write(const std::string& text) {
     ASSERT_TRUE(write_file(path_, [&](const Append& append) {
       return append(std::as_bytes(std::span(text.data(), text.size())));
@@ -99,7 +100,7 @@ class CostFile : public testing::Test {
     const auto loaded = load_costs(path_, key);
     return loaded ? "loaded" : loaded.error().message;
   }
-  std::string path_ = testing::TempDir() + "coppice_costs_test/a.costs";
+  std::string path_ = testing::TempDir() + "coppice_costs_test_" + std::to_string(::getpid()) + "/a.costs";
 };
 
 TEST_F(CostFile, KeepsWhatWasMeasured) {
