@@ -223,7 +223,11 @@ bool Engine::start(Active& request) {
   for (const std::string& name : sources()) stats.sources.push_back({name, 0, 0});
   if (setup_.grower) {
     Status begun = setup_.grower->begin(request.slot, request.tokens, request.sampler);
-    if (!begun) finish(request, StopReason::failed, begun.error().message);
+    if (!begun) {
+      free_slots_.push_back(request.slot);
+      request.slot = -1;  // nothing to end there
+      finish(request, StopReason::failed, begun.error().message);
+    }
   }
   return true;
 }
