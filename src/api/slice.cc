@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::size_t kMeasuredTokens = 4096;  // of the text, for the importance of layers
 constexpr int kRows = 64;
-constexpr std::string_view kHeadTokens = "coppice.head.tokens";
 constexpr std::string_view kName = "general.name";
 
 // 1 - cosine of a block's input and output, averaged over tokens: a block that changes little matters little
@@ -196,7 +195,7 @@ std::pair<int, std::string_view> block_of(std::string_view name) {
 void copy_keys(const core::gguf::File& file, const SliceReport& report, core::gguf::Writer& writer) {
   const std::string block_count = std::string(file.text_or("general.architecture", "")) + ".block_count";
   for (const core::gguf::Key& key : file.keys()) {
-    if (key.name == block_count || key.name == kHeadTokens) continue;
+    if (key.name == block_count || key.name == core::kHeadTokensKey) continue;
     if (key.name == kName) {
       writer.add_text(std::string(key.name),
                       fmt::format("{} (slice of {} layers)", key.value.strings[0], report.kept.size()));
@@ -235,7 +234,7 @@ Status copy_tensors(const core::gguf::File& file, const SliceReport& report, std
   }
   writer.add_tensor("output.weight", *source->format,
                     {source->shape[0], static_cast<std::int64_t>(head.size())}, std::move(rows));
-  writer.add_i32s(std::string(kHeadTokens), {head.begin(), head.end()});
+  writer.add_i32s(core::kHeadTokensKey, {head.begin(), head.end()});
   return {};
 }
 
@@ -249,7 +248,7 @@ Result<SliceReport> slice(const SliceOptions& options) {
     return fail("dropping layers by importance and trimming the vocabulary need a text to measure on");
   }
   COPPICE_TRY(auto file, core::gguf::File::open(options.input));
-  if (file->find(kHeadTokens) != nullptr && options.vocabulary > 0) {
+  if (file->find(core::kHeadTokensKey) != nullptr && options.vocabulary > 0) {
     return fail(options.input + ": its head is trimmed already; cut the vocabulary from the whole model");
   }
   COPPICE_TRY(Tokenizer tokenizer, make_tokenizer(*file));
@@ -279,7 +278,8 @@ Result<SliceReport> slice(const SliceOptions& options) {
   core::gguf::Writer writer;
   copy_keys(*file, report, writer);
   if (head.empty()) {
-    if (const auto* map = file->find(kHeadTokens)) writer.copy(core::gguf::Key{kHeadTokens, *map});
+    if (const auto* map = file->find(core::kHeadTokensKey))
+      writer.copy(core::gguf::Key{core::kHeadTokensKey, *map});
   }
   COPPICE_TRY_STATUS(copy_tensors(*file, report, head, writer));
   COPPICE_TRY_STATUS(writer.write(options.output));

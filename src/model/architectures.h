@@ -34,6 +34,8 @@ struct TensorNames {
 
 // i32 [vocab]: the row of token_embd that each token has, where tokens share rows.
 inline constexpr const char* kEmbeddingRowsKey = "coppice.embedding.rows";
+// i32: the full token ids of a trimmed head's rows, rising.
+inline constexpr const char* kHeadTokensKey = "coppice.head.tokens";
 
 struct Architecture {
   std::string_view name;

@@ -43,6 +43,11 @@ class Loader {
     return fail(fmt::format("{}: tensor {} {}", file_.path(), tensor, why));
   }
 
+  Result<const gguf::Value*> list(const char* key) const;
+  tl::unexpected<Error> refuse_key(const char* key, std::string_view why) const {
+    return fail(fmt::format("{}: {} {}", file_.path(), key, why));
+  }
+
   const gguf::File& file_;
   const Architecture& row_;
   const ModelConfig& config_;
@@ -109,24 +114,30 @@ Status Loader::norm(const std::string& name, NormWeights& out, int size) {
   return {};
 }
 
+// Token ids or rows of a trimmed matrix, which only a file with a head of its own may have; null: there are
+// none.
+Result<const gguf::Value*> Loader::list(const char* key) const {
+  const gguf::Value* value = file_.find(key);
+  if (value == nullptr) return value;
+  if (!value->is_array || (value->type != gguf::Type::i32 && value->type != gguf::Type::u32))
+    return refuse_key(key, "must be an array of i32 or u32");
+  if (config_.tied_head) return refuse_key(key, fmt::format("needs a tensor {}.weight", row_.tensors.head));
+  return value;
+}
+
 // Tokens may share rows: a key lists which row each has.
 Status Loader::plan_embedding(ModelWeights& weights) {
   const std::string name = row_.tensors.token_embedding;
-  const gguf::Value* rows = file_.find(kEmbeddingRowsKey);
+  COPPICE_TRY(const gguf::Value* rows, list(kEmbeddingRowsKey));
   if (rows == nullptr) return matrix(name, config_.hidden, config_.vocab, false, weights.embedding);
-  const auto refuse_key = [&](std::string_view why) {
-    return fail(fmt::format("{}: {} {}", file_.path(), kEmbeddingRowsKey, why));
-  };
-  if (!rows->is_array || (rows->type != gguf::Type::i32 && rows->type != gguf::Type::u32))
-    return refuse_key("must be an array of i32 or u32");
-  if (config_.tied_head) return refuse_key(fmt::format("needs a tensor {}.weight", row_.tensors.head));
   const gguf::Tensor* tensor = file_.tensor(name + ".weight");
   const std::int64_t count = tensor == nullptr ? 0 : tensor->shape[1];  // read_config() looked at it
   weights.embedding_rows.resize(rows->count);
   for (std::uint64_t i = 0; i < rows->count; ++i) {
     const std::int64_t at = rows->integer(i);
     if (at < 0 || at >= count)
-      return refuse_key(fmt::format("has row {} for token {}; the embedding has {} rows", at, i, count));
+      return refuse_key(kEmbeddingRowsKey,
+                        fmt::format("has row {} for token {}; the embedding has {} rows", at, i, count));
     weights.embedding_rows[i] = static_cast<std::int32_t>(at);
   }
   return matrix(name, config_.hidden, static_cast<int>(count), false, weights.embedding);
@@ -183,25 +194,20 @@ Status Loader::plan_layer(int number, LayerWeights& layer) {
 
 // A trimmed head has fewer rows than the vocabulary, and says in a key which tokens they are.
 Status Loader::plan_head(ModelWeights& weights) {
-  const gguf::Value* tokens = file_.find("coppice.head.tokens");
+  COPPICE_TRY(const gguf::Value* tokens, list(kHeadTokensKey));
   int rows = config_.vocab;
   if (tokens != nullptr) {
-    const auto refuse_key = [&](std::string_view why) {
-      return fail(fmt::format("{}: coppice.head.tokens {}", file_.path(), why));
-    };
-    if (!tokens->is_array || (tokens->type != gguf::Type::i32 && tokens->type != gguf::Type::u32))
-      return refuse_key("must be an array of i32 or u32");
-    if (config_.tied_head) return refuse_key(fmt::format("needs a tensor {}.weight", row_.tensors.head));
     if (tokens->count < 1 || tokens->count > static_cast<std::uint64_t>(config_.vocab))
-      return refuse_key(
-          fmt::format("has {} tokens, but must have from 1 to {}", tokens->count, config_.vocab));
+      return refuse_key(kHeadTokensKey, fmt::format("has {} tokens, but must have from 1 to {}",
+                                                    tokens->count, config_.vocab));
     rows = static_cast<int>(tokens->count);
     weights.head_tokens.resize(tokens->count);
     std::int64_t before = -1;
     for (std::uint64_t i = 0; i < tokens->count; ++i) {
       const std::int64_t token = tokens->integer(i);
       if (token <= before || token >= config_.vocab)
-        return refuse_key(fmt::format("must rise strictly and stay below {}, but has {} at index {}",
+        return refuse_key(kHeadTokensKey,
+                          fmt::format("must rise strictly and stay below {}, but has {} at index {}",
                                       config_.vocab, token, i));
       weights.head_tokens[i] = static_cast<Token>(token);
       before = token;

@@ -162,7 +162,7 @@ void AutoPolicy::remember(const Decoding& request, Memory& memory) {
   const TokenTree& tree = *request.tree;
   memory.grown.clear();
   for (int n = 0; n < tree.size(); ++n)
-    memory.grown.push_back({tree.token(n), n == 0 ? kNoNode : tree.parent(n), tree.value(n)});
+    memory.grown.push_back({tree.token(n), n == 0 ? kNoNode : tree.parent(n), tree.depth(n), tree.value(n)});
 }
 
 // Chances of all guesses into offers_, best first; those of a request never rise.
@@ -254,8 +254,7 @@ void AutoPolicy::judge_guesses(const Decoding& request, Memory& memory) {
     const Guess& guess = memory.grown[n];
     std::uint8_t state = path_[static_cast<std::size_t>(guess.parent)];
     if (state == kOn) {
-      std::size_t depth = 0;
-      for (int a = guess.parent; a != 0; a = memory.grown[static_cast<std::size_t>(a)].parent) ++depth;
+      const auto depth = static_cast<std::size_t>(guess.depth) - 1;
       state = depth >= request.drawn.size() ? kUnknown : request.drawn[depth] == guess.token ? kOn : kOff;
     }
     path_.push_back(state);

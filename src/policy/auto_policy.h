@@ -42,7 +42,7 @@ class AutoPolicy : public Policy {
   };
   struct Guess {
     Token token;
-    int parent;
+    int parent, depth;
     float value;
   };
   struct Memory {

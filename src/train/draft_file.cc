@@ -12,7 +12,6 @@
 namespace coppice::core::train {
 namespace {
 
-constexpr const char* kHeadTokens = "coppice.head.tokens";
 constexpr const char* kHidden = "coppice.slim.hidden";
 constexpr const char* kFeedForward = "coppice.slim.feed_forward";
 constexpr const char* kFactors = "coppice.slim.factors";
@@ -35,8 +34,8 @@ std::vector<std::uint32_t> unsigned_values(const std::vector<int>& values) {
 
 // What says how the target was made or packed, and is not true of the draft.
 bool left_out(std::string_view key) {
-  return key == "general.file_type" || key == "general.size_label" || key == kHeadTokens ||
-         key.substr(0, 8) == "coppice." || key.substr(0, 20) == "general.quantization";
+  return key == "general.file_type" || key == "general.size_label" || key.substr(0, 8) == "coppice." ||
+         key.substr(0, 20) == "general.quantization";
 }
 
 std::vector<std::int32_t> row_of_each_token(const SlimDraft& draft) {
@@ -71,7 +70,7 @@ void add_keys(const SlimDraft& draft, const gguf::File& target, const DraftFileO
     writer.add_u32(kExitLayer, static_cast<std::uint32_t>(shape.exit_layer));
     writer.add_u32(kExitWidth, static_cast<std::uint32_t>(shape.exit_width));
   }
-  if (shape.head_rows < shape.vocab) writer.add_i32s(kHeadTokens, draft.head_tokens());
+  if (shape.head_rows < shape.vocab) writer.add_i32s(kHeadTokensKey, draft.head_tokens());
   if (draft.shares_embedding()) writer.add_i32s(kEmbeddingRowsKey, row_of_each_token(draft));
   for (const DraftNote& note : options.notes) writer.add_text("coppice.train." + note.name, note.value);
 }
@@ -158,22 +157,36 @@ Status read_widths(const gguf::File& file, const ModelConfig& config, DraftShape
 
 Result<std::vector<std::int32_t>> read_head_tokens(const gguf::File& file, int vocab) {
   std::vector<std::int32_t> tokens;
-  const gguf::Value* value = file.find(kHeadTokens);
+  const gguf::Value* value = file.find(kHeadTokensKey);
   if (value == nullptr) {
     tokens.resize(static_cast<std::size_t>(vocab));
     std::iota(tokens.begin(), tokens.end(), 0);
     return tokens;
   }
   if (!value->is_number())
-    return fail(fmt::format("{}: {} must be an array of numbers", file.path(), kHeadTokens));
+    return fail(fmt::format("{}: {} must be an array of numbers", file.path(), kHeadTokensKey));
   for (std::uint64_t i = 0; i < value->count; ++i) {
     const std::int64_t token = value->integer(i);
     if (token < 0 || token >= vocab || (i > 0 && token <= tokens.back()))
       return fail(
-          fmt::format("{}: {} must rise strictly and stay below {}", file.path(), kHeadTokens, vocab));
+          fmt::format("{}: {} must rise strictly and stay below {}", file.path(), kHeadTokensKey, vocab));
     tokens.push_back(static_cast<std::int32_t>(token));
   }
   return tokens;
+}
+
+// The row of every token where tokens share the embeddings of the head's: int64 [vocab].
+Result<torch::Tensor> read_embedding_rows(const gguf::File& file, int head_rows) {
+  const gguf::Value& value = *file.find(kEmbeddingRowsKey);
+  if (!value.is_number())
+    return fail(fmt::format("{}: {} must be an array of numbers", file.path(), kEmbeddingRowsKey));
+  const std::vector<int> rows = integers(value);
+  for (const int row : rows) {
+    if (row < 0 || row >= head_rows)
+      return fail(fmt::format("{}: {} has row {}; a draft to train shares the {} rows of its head's tokens",
+                              file.path(), kEmbeddingRowsKey, row, head_rows));
+  }
+  return torch::tensor(rows, torch::kInt64);
 }
 
 Status read_into(const gguf::File& file, const std::string& name, torch::Tensor& values, int turned = 0) {
@@ -244,8 +257,9 @@ Result<std::shared_ptr<SlimDraft>> read_draft(const gguf::File& file) {
   shape.norm_eps = config.norm_eps;
   shape.rope_base = config.rope_base;
   auto draft = std::make_shared<SlimDraft>(shape, std::move(tokens));
-  if (const gguf::Value* rows = file.find(kEmbeddingRowsKey)) {
-    draft->share_embedding(torch::tensor(integers(*rows), torch::kInt64));
+  if (file.find(kEmbeddingRowsKey) != nullptr) {
+    COPPICE_TRY(const torch::Tensor rows, read_embedding_rows(file, shape.head_rows));
+    draft->share_embedding(rows);
     COPPICE_TRY_STATUS(read_into(file, "token_embd.weight", draft->used_embedding));
   } else {
     COPPICE_TRY(const torch::Tensor embedding,

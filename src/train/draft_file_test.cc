@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "model/architectures.h"
 #include "train/draft_agreement.h"
 #include "train/draft_testing.h"
 
@@ -63,6 +64,18 @@ TEST(DraftFile, TokensThatShareAnEmbeddingDoSoInTheFile) {
   const auto read = value_of(read_draft(*file));
   EXPECT_TRUE(torch::equal(read->embedding(), draft->embedding()));
   EXPECT_EQ(read->embedding().size(0), target.config.vocab);
+
+  gguf::Writer broken;
+  for (const gguf::Key& key : file->keys())
+    if (key.name != kEmbeddingRowsKey) broken.copy(key);
+  broken.add_i32s(kEmbeddingRowsKey, std::vector<std::int32_t>(static_cast<std::size_t>(target.config.vocab),
+                                                               draft->shape().head_rows));
+  for (const gguf::Tensor& tensor : file->tensors()) broken.copy(tensor);
+  expect_ok(broken.write(path + ".broken"));
+  const auto refused = read_draft(*value_of(gguf::File::open(path + ".broken")));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("coppice.embedding.rows has row"), std::string::npos)
+      << refused.error().message;
 }
 
 // One width of a slimmable draft, cut out by hand, is an ordinary llama.
