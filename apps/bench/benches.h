@@ -17,6 +17,7 @@ void add_kernels(CLI::App& bench, const Choose& choose);
 void add_cost(CLI::App& bench, const Choose& choose);
 void add_load(CLI::App& bench, const Choose& choose);
 void add_staged(CLI::App& bench, const Choose& choose);
+void add_requests(CLI::App& bench, const Choose& choose);
 
 // --json FILE.
 struct ReportFlags {

@@ -1,12 +1,12 @@
 // coppice bench decode: the same prompts plain and with speculation, alternated in one run: how much faster,
 // and is the text the same.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "answer.h"
 #include "bench/benches.h"
+#include "bench/contenders.h"
 #include "bench/prompts.h"
 #include "command.h"
 #include "files.h"
@@ -25,7 +25,8 @@ struct Flags {
   EngineFlags engine;
   PromptFlags prompts;
   ReportFlags report;
-  std::vector<std::string> modes{"greedy"}, drafters{"lookup"}, policies;
+  ContenderFlags contenders;
+  std::vector<std::string> modes{"greedy"};
   int repeat = 1;
 };
 
@@ -186,12 +187,6 @@ ordered_json outcome_json(const Outcome& out) {
   return {{"mode", out.mode.name}, {"prompts", out.prompts}, {"sides", sides}};
 }
 
-// One way of decoding that was asked for.
-struct Entry {
-  std::string name;
-  EngineOptions options;
-};
-
 // What was asked, with everything checked that needs no model.
 struct Plan {
   std::vector<Mode> modes;
@@ -199,54 +194,10 @@ struct Plan {
   std::vector<Entry> entries;  // plain first
 };
 
-// "auto", "fixed" or "fixed:8", which has a number of nodes of its own.
-Status set_policy(const std::string& text, Speculation& speculation) {
-  const auto colon = text.find(':');
-  speculation.policy = text.substr(0, colon);
-  if (colon == std::string::npos) return speculation.validate();
-  char* end = nullptr;
-  const std::string nodes = text.substr(colon + 1);
-  const long number = std::strtol(nodes.c_str(), &end, 10);
-  if (nodes.empty() || *end != 0) return fail("a whole number of nodes is wanted behind the colon");
-  speculation.nodes = static_cast<int>(std::clamp(number, -1L, 1L << 20));
-  return speculation.validate();
-}
-
-// Plain, and every drafter expression under every policy; "NAME: EXPRESSION" gives it a name of its own.
-Result<std::vector<Entry>> read_entries(const Flags& flags) {
-  auto speculation = flags.speculation.resolve();
-  if (!speculation) return tl::unexpected(speculation.error());
-  auto options = flags.engine.resolve(*speculation);
-  if (!options) return tl::unexpected(options.error());
-  std::vector<Entry> entries;
-  entries.push_back({"plain", *options});
-  entries.back().options.speculation.drafters = "none";
-  const auto add = [&](const std::string& name, const std::string& drafters) {
-    const std::size_t first = entries.size();
-    for (const std::string& policy : flags.policies) entries.push_back({name + " " + policy, *options});
-    if (flags.policies.empty()) entries.push_back({name, *options});
-    for (std::size_t i = first; i < entries.size(); ++i) entries[i].options.speculation.drafters = drafters;
-  };
-  for (const std::string& asked : flags.drafters) {
-    const auto colon = asked.find(": ");
-    if (colon == std::string::npos) {
-      add(asked, asked);
-    } else {
-      add(asked.substr(0, colon), asked.substr(colon + 2));
-    }
-  }
-  for (std::size_t i = 1; i < entries.size() && !flags.policies.empty(); ++i) {
-    const std::string& policy = flags.policies[(i - 1) % flags.policies.size()];
-    if (Status set = set_policy(policy, entries[i].options.speculation); !set)
-      return fail(fmt::format("--policies {}: {}", policy, set.error().message));
-  }
-  return entries;
-}
-
 Result<Plan> make_plan(const Flags& flags) {
   auto modes = read_modes(flags);
   if (!modes) return tl::unexpected(modes.error());
-  auto entries = read_entries(flags);
+  auto entries = flags.contenders.read(flags.speculation, flags.engine);
   if (!entries) return tl::unexpected(entries.error());
   if (Status right = flags.report.check({flags.prompts.path}); !right) return tl::unexpected(right.error());
   auto prompts = flags.prompts.read();
@@ -332,17 +283,7 @@ void add_decode(CLI::App& bench, const Choose& choose) {
   flags->engine.add(*command);
   flags->sampling.add(*command);
   flags->speculation.add(*command, false);
-  command
-      ->add_option(
-          "-d,--drafters", flags->drafters,
-          "drafter expressions to compare with plain decoding, repeatable; \"NAME: EXPRESSION\" names one")
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--policies", flags->policies,
-          "policies to compare, each with every drafter expression: auto, fixed, or fixed:N with trees "
-          "of N nodes (default: --policy)")
-      ->delimiter(',');
+  flags->contenders.add(*command);
   command->callback([flags, choose] { choose([flags] { return run_decode(*flags); }); });
 }
 
