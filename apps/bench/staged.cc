@@ -1,16 +1,12 @@
 // coppice bench staged: the tables of Spector and Ré (arXiv:2308.04623) on a model of one's own. Every mode
 // writes the same answers in turn; what was counted goes to a journal line by line, and at the end to a JSON
 // file, of which bench/staged/report.py makes pages.
-#include <stdlib.h>
-
-#include <chrono>
-#include <cmath>
-#include <ctime>
 #include <memory>
 
 #include "bench/benches.h"
+#include "bench/long_run.h"
 #include "bench/staged_calibrate.h"
-#include "bench/staged_journal.h"
+#include "bench/staged_measure.h"
 #include "bench/staged_plan.h"
 #include "bench/staged_print.h"
 #include "bench/staged_replay.h"
@@ -22,9 +18,6 @@ namespace coppice::app {
 namespace {
 
 using nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
-
-constexpr double kNoteEvery = 60;  // seconds between lines of progress where nobody sees a bar
 
 struct Flags {
   ModelFlags model;
@@ -37,35 +30,11 @@ struct Flags {
   std::uint64_t seed = 0;
 };
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-ordered_json load_average() {
-  double loads[3] = {0, 0, 0};
-  const int n = getloadavg(loads, 3);
-  return std::vector<double>(loads, loads + std::max(0, n));
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32] = "";
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
 // What a journal must have been made with, to be gone on with.
 Result<ordered_json> settings_of(const Flags& flags, const StagedConfig& config, const Model& model,
                                  const EngineOptions& options) {
   auto hash = file_hash(model.info().path);
   if (!hash) return tl::unexpected(hash.error());
-  ordered_json files = ordered_json::object();
-  for (const auto& [part, path] : config.files) {
-    auto of = file_hash(path);
-    files[part] = {{"path", path}, {"hash", of ? ordered_json(*of) : ordered_json()}};
-  }
   const ordered_json machine = ordered_json::parse(system_info());
   return ordered_json{{"coppice_staged", 1},
                       {"version", COPPICE_VERSION},
@@ -73,7 +42,7 @@ Result<ordered_json> settings_of(const Flags& flags, const StagedConfig& config,
                       {"isa", machine["isa"]},
                       {"threads", flags.model.threads},
                       {"model_hash", *hash},
-                      {"files", files},
+                      {"files", files_json(config.files)},
                       {"config", config.text},
                       {"modes", flags.wish.modes},
                       {"instruction", flags.wish.instruction},
@@ -84,71 +53,18 @@ Result<ordered_json> settings_of(const Flags& flags, const StagedConfig& config,
                       {"cache", flags.engine.cache}};
 }
 
-class LongRun {
- public:
-  LongRun(const Flags& flags, StagedBench& bench, StagedJournal& journal)
-      : flags_(flags), bench_(bench), journal_(journal) {}
-
-  // False: stopped by Ctrl-C; what is finished is in the journal.
-  Result<bool> all(const std::vector<StagedWork>& works) {
-    for (const StagedWork& work : works) {
-      if (journal_.has(work.key())) continue;
-      ++open_;
-      left_ += work.weight();
-    }
-    if (open_ < works.size()) note("[{} of {} are there already]\n", works.size() - open_, works.size());
-    for (const StagedWork& work : works) {
-      if (journal_.has(work.key())) continue;
-      show(work);
-      Status done = one(work);
-      if (interrupted()) return false;
-      if (!done) return tl::unexpected(done.error());
-      done_ += work.weight();
-      ++finished_;
-    }
-    clear_progress();
-    return true;
-  }
-
- private:
-  Status one(const StagedWork& work) {
-    auto sampling = staged_sampling(work.sampling, flags_.seed, flags_.tokens);
-    if (!sampling) return tl::unexpected(sampling.error());
-    auto record = bench_.measure(work.prompt, *sampling, *work.contenders, work.rounds, work.painted);
-    if (!record) return fail(fmt::format("{}: {}", work.prompt.name, record.error().message));
-    ordered_json whole = {{"group", work.group},
-                          {"set", work.prompt.set},
-                          {"form", work.prompt.form},
-                          {"sampling", work.sampling},
-                          {"prompt", work.prompt.name}};
-    whole.update(*record);
-    return journal_.add(work.key(), whole);
-  }
-
-  void show(const StagedWork& work) {
-    const double spent = seconds_since(start_);
-    std::string left = "time left not known yet";
-    if (done_ > 0) {
-      const auto minutes = std::lround(spent / done_ * (left_ - done_) / 60);
-      left = fmt::format("{}:{:02} h left", minutes / 60, minutes % 60);
-    }
-    const std::string what = fmt::format("{} of {}, {}", finished_ + 1, open_, left);
-    show_progress(work.group, done_ / left_, what);
-    if (stderr_is_terminal() || spent - noted_ < kNoteEvery) return;
-    noted_ = spent;
-    note("[{}: {}]\n", work.group, what);
-  }
-
-  const Flags& flags_;
-  StagedBench& bench_;
-  StagedJournal& journal_;
-  Clock::time_point start_ = Clock::now();
-  double left_ = 0, done_ = 0, noted_ = 0;
-  std::size_t open_ = 0, finished_ = 0;
-};
-
-std::string journal_path(const Flags& flags) {
-  return flags.report.path.empty() ? "" : flags.report.path + ".journal";
+Result<ordered_json> measure_one(const StagedWork& work, const Flags& flags, StagedBench& bench) {
+  auto sampling = bench_sampling(work.sampling, flags.seed, flags.tokens);
+  if (!sampling) return tl::unexpected(sampling.error());
+  auto record = bench.measure(work.prompt, *sampling, *work.contenders, work.rounds, work.painted);
+  if (!record) return fail(fmt::format("{}: {}", work.prompt.name, record.error().message));
+  ordered_json whole = {{"group", work.group},
+                        {"set", work.prompt.set},
+                        {"form", work.prompt.form},
+                        {"sampling", work.sampling},
+                        {"prompt", work.prompt.name}};
+  whole.update(*record);
+  return whole;
 }
 
 Result<int> measure(const Flags& flags, const StagedConfig& config, const Model& model,
@@ -159,28 +75,31 @@ Result<int> measure(const Flags& flags, const StagedConfig& config, const Model&
   if (!settings) return tl::unexpected(settings.error());
   StagedBench bench(model, options);
   for (const auto& list : plan->lists) {
-    for (const StagedContender& contender : list) {
+    for (const Contender& contender : list) {
       if (Status made = bench.prepare(contender); !made) return tl::unexpected(made.error());
     }
   }
-  auto journal = StagedJournal::open(journal_path(flags), *settings);
+  auto journal = Journal::open(journal_path(flags.report.path), *settings);
   if (!journal) return tl::unexpected(journal.error());
   for (const auto& [mode, file] : plan->left_out) note("[{} is left out: there is no file {}]\n", mode, file);
-  catch_interrupts();
-  ordered_json state = {{"begun", utc_now()}, {"load_before", load_average()}};
-  auto finished = LongRun(flags, bench, *journal).all(plan->works);
-  clear_progress();
+  std::vector<Work> works;
+  for (const StagedWork& work : plan->works)
+    works.push_back({work.key(), work.group, work.weight(), [&] { return measure_one(work, flags, bench); }});
+  const ordered_json before = moment_json();
+  auto finished = run_all(works, *journal);
   if (!finished) return tl::unexpected(finished.error());
-  state["ended"] = utc_now();
-  state["load_after"] = load_average();
+  const ordered_json after = moment_json();
   print_staged(journal->records());
   if (!*finished) {
-    note("[stopped; {}]\n", flags.report.path.empty() ? "with --json FILE the same command would go on"
-                                                      : "the same command goes on");
+    note_stopped(flags.report.path);
     return kInterrupted;
   }
   ordered_json left_out = ordered_json::object();
   for (const auto& [mode, file] : plan->left_out) left_out[mode] = file;
+  const ordered_json state = {{"begun", before["when"]},
+                              {"load_before", before["load"]},
+                              {"ended", after["when"]},
+                              {"load_after", after["load"]}};
   const ordered_json report = {{"state", state},
                                {"model", model_json(model.info())},
                                {"settings", *settings},

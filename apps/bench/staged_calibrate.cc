@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench/prompts.h"
+#include "bench/staged_measure.h"
 #include "bench/staged_plan.h"
 #include "terminal.h"
 
@@ -68,13 +69,13 @@ class Calibration {
 
   // Plain seconds over this one's, all prompts together.
   Result<double> speed_up(const StagedMode& mode, const std::string& sampling, const DraftBudget& budget) {
-    auto drawn = staged_sampling(sampling, wish_.seed, wish_.tokens);
+    auto drawn = bench_sampling(sampling, wish_.seed, wish_.tokens);
     if (!drawn) return tl::unexpected(drawn.error());
-    StagedContender contender = contender_of(mode, sampling);
+    Contender contender = contender_of(mode, sampling);
     contender.budget = budget;
-    const StagedContender both[] = {plain_contender(), contender};
+    const Contender both[] = {plain_contender(), contender};
     double plain = 0, guessed = 0;
-    for (const StagedPrompt& prompt : prompts_) {
+    for (const TaskPrompt& prompt : prompts_) {
       auto record = bench_.measure(prompt, *drawn, both, 1, false);
       if (!record) return tl::unexpected(record.error());
       if (!record->contains("modes")) continue;
@@ -135,7 +136,7 @@ class Calibration {
   StagedBench bench_;
   const StagedConfig& config_;
   CalibrateWish wish_;
-  std::vector<StagedPrompt> prompts_;
+  std::vector<TaskPrompt> prompts_;
 };
 
 }  // namespace

@@ -12,20 +12,14 @@
 //    "calibrated": {...}}                                what --calibrate tried
 #pragma once
 
-#include <coppice/coppice.h>
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-namespace coppice::app {
+#include "bench/config.h"
 
-struct DraftBudget {
-  int nodes = 8, depth = 16, width = 16;
-  float price = 0.01f;
-  float pass_price = 0.4f;
-};
+namespace coppice::app {
 
 struct StagedMode {
   std::string name, drafters, prior;
@@ -33,12 +27,9 @@ struct StagedMode {
   std::vector<std::string> missing;            // files it names that are not there
 };
 
-struct StagedConfig {
-  std::string path;
-  nlohmann::ordered_json text;  // as it stands in the file
+struct StagedConfig : ConfigText {
   std::vector<StagedMode> modes;
   std::vector<StagedMode> draft_sizes;  // named by size
-  std::map<std::string, std::string> files;
   std::string mixed;
   std::vector<std::string> alone;
 

@@ -63,14 +63,14 @@ class Planner {
     return {};
   }
 
-  using Contenders = const std::vector<StagedContender>*;
-  Contenders keep(std::vector<StagedContender> contenders) {
+  using Contenders = const std::vector<Contender>*;
+  Contenders keep(std::vector<Contender> contenders) {
     contenders.insert(contenders.begin(), plain_contender());
     plan_.lists.push_back(std::move(contenders));
     return &plan_.lists.back();
   }
 
-  Status add(const std::string& group, const StagedPrompt& prompt, const std::string& sampling,
+  Status add(const std::string& group, const TaskPrompt& prompt, const std::string& sampling,
              Contenders contenders, bool painted = false) {
     StagedWork work{group, sampling, prompt, contenders, 1, painted};
     if (group == "main") work.rounds = wish_.rounds;
@@ -107,14 +107,14 @@ class Planner {
     if (!wanted(wish_.parts, "main")) return {};
     std::map<std::string, Contenders> lists;
     for (const std::string& sampling : wish_.samplings) {
-      std::vector<StagedContender> all;
+      std::vector<Contender> all;
       for (const StagedMode& mode : config_.modes) {
         const bool asked = wish_.modes.empty() ? mode.missing.empty() : wanted(wish_.modes, mode.name);
         if (asked) all.push_back(contender_of(mode, sampling));
       }
       lists[sampling] = keep(std::move(all));
     }
-    return each_prompt(prompts, "humaneval", wish_.forms, [&](const StagedPrompt& p, const std::string& s) {
+    return each_prompt(prompts, "humaneval", wish_.forms, [&](const TaskPrompt& p, const std::string& s) {
       return add("main", p, s, lists[s], p.number < static_cast<std::uint32_t>(wish_.texts));
     });
   }
@@ -124,7 +124,7 @@ class Planner {
     if (!wanted(wish_.parts, "trees")) return {};
     std::map<std::string, Contenders> lists;
     for (const std::string& sampling : wish_.samplings) {
-      std::vector<StagedContender> all;
+      std::vector<Contender> all;
       std::vector<std::string> names = config_.alone;
       names.insert(names.begin(), config_.mixed);
       for (const std::string& name : names) {
@@ -139,7 +139,7 @@ class Planner {
       }
       lists[sampling] = keep(std::move(all));
     }
-    const auto each = [&](const StagedPrompt& p, const std::string& s) {
+    const auto each = [&](const TaskPrompt& p, const std::string& s) {
       return lists[s]->size() > 1 ? add("trees", p, s, lists[s]) : Status();
     };
     if (Status done = each_prompt(prompts, "humaneval", {"chat"}, each); !done) return done;
@@ -150,14 +150,14 @@ class Planner {
   }
 
   Status sweep(std::span<const NamedPrompt> prompts, const std::string& axis,
-               const std::function<std::vector<StagedContender>(const std::string&)>& make) {
+               const std::function<std::vector<Contender>(const std::string&)>& make) {
     std::map<std::string, Contenders> lists;
     for (const std::string& sampling : wish_.samplings) {
-      std::vector<StagedContender> all = make(sampling);
+      std::vector<Contender> all = make(sampling);
       if (all.empty()) return {};
       lists[sampling] = keep(std::move(all));
     }
-    return each_prompt(prompts, "humaneval", {"chat"}, [&](const StagedPrompt& p, const std::string& s) {
+    return each_prompt(prompts, "humaneval", {"chat"}, [&](const TaskPrompt& p, const std::string& s) {
       return add("sweep " + axis, p, s, lists[s]);
     });
   }
@@ -170,9 +170,9 @@ class Planner {
     for (std::size_t i = 0; i < n; ++i) prompts.push_back(all[i * all.size() / n]);
     const auto values = [&](int DraftBudget::*field, std::vector<int> list) {
       return [&mode, field, list](const std::string& sampling) {
-        std::vector<StagedContender> contenders;
+        std::vector<Contender> contenders;
         for (const int value : list) {
-          StagedContender contender = contender_of(mode, sampling);
+          Contender contender = contender_of(mode, sampling);
           contender.name = std::to_string(value);
           contender.budget.*field = value;
           contenders.push_back(std::move(contender));
@@ -181,7 +181,7 @@ class Planner {
       };
     };
     const auto sizes = [&](const std::string& sampling) {
-      std::vector<StagedContender> contenders;
+      std::vector<Contender> contenders;
       for (const StagedMode& size : config_.draft_sizes) {
         if (size.missing.empty()) contenders.push_back(contender_of(size, sampling));
       }
@@ -211,31 +211,18 @@ std::string StagedWork::key() const {
 
 double StagedWork::weight() const { return 1 + static_cast<double>(contenders->size()) * rounds; }
 
-Result<Sampling> staged_sampling(const std::string& name, std::uint64_t seed, int tokens) {
-  Sampling sampling;
-  sampling.seed = seed;
-  sampling.max_tokens = tokens;
-  if (name == "top-k") {
-    sampling.temperature = 1;
-    sampling.top_k = 50;
-  } else if (name != "greedy") {
-    return fail(fmt::format("--samplings {}: there is greedy and top-k (50 at temperature 1)", name));
-  }
-  return sampling;
-}
-
-StagedContender contender_of(const StagedMode& mode, const std::string& sampling) {
+Contender contender_of(const StagedMode& mode, const std::string& sampling) {
   return {mode.name, mode.drafters, mode.prior, mode.budgets.at(sampling)};
 }
 
-Result<StagedPrompt> staged_prompt(const Model& model, const std::string& set, const std::string& form,
-                                   const std::string& name, const std::string& text, int context) {
+Result<TaskPrompt> staged_prompt(const Model& model, const std::string& set, const std::string& form,
+                                 const std::string& name, const std::string& text, int context) {
   PromptFlags flags;
   flags.chat = form == "chat";
   const std::string texts[] = {text};
   auto tokens = flags.tokenise(model, texts, context);
   if (!tokens) return fail(fmt::format("{} {}: {}", set, name, tokens.error().message));
-  StagedPrompt prompt;
+  TaskPrompt prompt;
   prompt.set = set;
   prompt.form = form;
   prompt.name = name;

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/staged_measure.h"
+#include "bench/answers.h"
+#include "bench/staged_config.h"
 
 namespace coppice::app {
 
@@ -24,8 +25,8 @@ struct StagedWish {
 struct StagedWork {
   std::string group;  // "main", "trees", "sweep nodes", ...
   std::string sampling;
-  StagedPrompt prompt;
-  const std::vector<StagedContender>* contenders = nullptr;  // plain first
+  TaskPrompt prompt;
+  const std::vector<Contender>* contenders = nullptr;  // plain first
   int rounds = 1;
   bool painted = false;
 
@@ -34,7 +35,7 @@ struct StagedWork {
 };
 
 struct StagedPlan {
-  std::list<std::vector<StagedContender>> lists;  // addresses stay
+  std::list<std::vector<Contender>> lists;  // addresses stay
   std::vector<StagedWork> works;
   std::vector<std::pair<std::string, std::string>> left_out;  // mode, and the file that is not there
 };
@@ -42,11 +43,9 @@ struct StagedPlan {
 Result<StagedPlan> plan_staged(const StagedWish& wish, const StagedConfig& config, const Model& model,
                                int context);
 
-// "greedy"; "top-k": the 50 likeliest at temperature 1.
-Result<Sampling> staged_sampling(const std::string& name, std::uint64_t seed, int tokens);
-StagedContender contender_of(const StagedMode& mode, const std::string& sampling);
+Contender contender_of(const StagedMode& mode, const std::string& sampling);
 // One prompt in its form; an error where it is too long.
-Result<StagedPrompt> staged_prompt(const Model& model, const std::string& set, const std::string& form,
-                                   const std::string& name, const std::string& text, int context);
+Result<TaskPrompt> staged_prompt(const Model& model, const std::string& set, const std::string& form,
+                                 const std::string& name, const std::string& text, int context);
 
 }  // namespace coppice::app

@@ -11,11 +11,11 @@
 
 namespace coppice::app {
 
-class StagedJournal {
+class Journal {
  public:
   // Without a path nothing is kept. A journal that was made with other settings is refused: the error names
   // the first that differs.
-  static Result<StagedJournal> open(const std::string& path, const nlohmann::ordered_json& settings);
+  static Result<Journal> open(const std::string& path, const nlohmann::ordered_json& settings);
 
   bool has(const std::string& key) const { return keys_.count(key) != 0; }
   // The record gets "key" as its first field.

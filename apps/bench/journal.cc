@@ -1,4 +1,4 @@
-#include "bench/staged_journal.h"
+#include "bench/journal.h"
 
 #include <fmt/core.h>
 
@@ -20,8 +20,8 @@ std::string line_of(const ordered_json& json) {
 
 }  // namespace
 
-Result<StagedJournal> StagedJournal::open(const std::string& path, const ordered_json& settings) {
-  StagedJournal journal;
+Result<Journal> Journal::open(const std::string& path, const ordered_json& settings) {
+  Journal journal;
   journal.path_ = path;
   std::error_code ignored;
   if (path.empty()) return journal;
@@ -57,7 +57,7 @@ Result<StagedJournal> StagedJournal::open(const std::string& path, const ordered
   return journal;
 }
 
-Status StagedJournal::append(const ordered_json& line) const {
+Status Journal::append(const ordered_json& line) const {
   if (path_.empty()) return {};
   std::ofstream out(path_, std::ios::binary | std::ios::app);
   out << line_of(line) << std::flush;
@@ -65,7 +65,7 @@ Status StagedJournal::append(const ordered_json& line) const {
   return {};
 }
 
-Status StagedJournal::add(const std::string& key, const ordered_json& record) {
+Status Journal::add(const std::string& key, const ordered_json& record) {
   ordered_json line = {{"key", key}};
   line.update(record);
   if (Status written = append(line); !written) return written;

@@ -1,0 +1,87 @@
+#include "bench/config.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "files.h"
+
+namespace coppice::app {
+
+using nlohmann::ordered_json;
+
+bool has_object(const ordered_json& json, const char* key) {
+  return json.contains(key) && json[key].is_object();
+}
+
+tl::unexpected<Error> ConfigText::wrong(const std::string& what) const {
+  return fail(fmt::format("{}: {}", path, what));
+}
+
+Result<ConfigText> ConfigText::read(const std::string& path, const char* table) {
+  auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  ConfigText config;
+  config.path = path;
+  config.text = ordered_json::parse(*text, nullptr, false);
+  if (config.text.is_discarded()) return fail(fmt::format("{} is no JSON", path));
+  if (!config.text.is_object() || !has_object(config.text, table) || config.text[table].empty())
+    return config.wrong(fmt::format("an object with \"{}\" is wanted (docs/measuring.md shows one)", table));
+  if (!has_object(config.text, "files")) return config;
+  for (const auto& [part, file] : config.text["files"].items()) {
+    if (!file.is_string()) return config.wrong(fmt::format("\"files\": {} must be the name of a file", part));
+    config.files[part] = file.get<std::string>();
+  }
+  return config;
+}
+
+Status ConfigText::fill_in(const std::string& who, std::string& expression,
+                           std::vector<std::string>& missing) const {
+  for (std::size_t at = 0; (at = expression.find('{', at)) != std::string::npos;) {
+    const std::size_t end = expression.find('}', at);
+    const std::string part = expression.substr(at + 1, end == std::string::npos ? end : end - at - 1);
+    const auto file = files.find(part);
+    if (file == files.end()) return wrong(fmt::format("{}: \"files\" says nothing of {{{}}}", who, part));
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file->second, ignored)) missing.push_back(file->second);
+    expression.replace(at, part.size() + 2, file->second);
+    at += file->second.size();
+  }
+  return {};
+}
+
+Status ConfigText::read_budget(const std::string& who, const ordered_json& json, DraftBudget& budget) const {
+  const auto number = [&](const char* key, auto& out) -> Status {
+    if (!json.contains(key)) return {};
+    if (!json[key].is_number())
+      return wrong(fmt::format("{}: {} = {} must be a number", who, key, json[key].dump()));
+    out = json[key].get<std::remove_reference_t<decltype(out)>>();
+    return {};
+  };
+  for (Status read :
+       {number("nodes", budget.nodes), number("depth", budget.depth), number("width", budget.width),
+        number("price", budget.price), number("pass_price", budget.pass_price)}) {
+    if (!read) return read;
+  }
+  Speculation checked;
+  checked.nodes = budget.nodes;
+  checked.depth = budget.depth;
+  checked.width = budget.width;
+  checked.price = budget.price;
+  checked.pass_price = budget.pass_price;
+  if (Status valid = checked.validate(); !valid)
+    return wrong(fmt::format("{}: {}", who, valid.error().message));
+  if (budget.nodes < 1 || budget.nodes > 64)
+    return wrong(fmt::format("{}: nodes = {}; 1 to 64 are wanted", who, budget.nodes));
+  return {};
+}
+
+Result<bool> ConfigText::read_string(const std::string& who, const ordered_json& json, const char* key,
+                                     std::string& out) const {
+  if (!json.contains(key)) return false;
+  if (!json[key].is_string()) return wrong(fmt::format("{}: \"{}\" must be a text", who, key));
+  out = json[key].get<std::string>();
+  return true;
+}
+
+}  // namespace coppice::app

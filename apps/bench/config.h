@@ -1,0 +1,40 @@
+// What the config files of long benches have in common: named files, drafter expressions in which {part} is
+// the file that plays this part, and how much may be drafted.
+#pragma once
+
+#include <coppice/coppice.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace coppice::app {
+
+struct DraftBudget {
+  int nodes = 8, depth = 16, width = 16;
+  float price = 0.01f;
+  float pass_price = 0.4f;
+};
+
+struct ConfigText {
+  std::string path;
+  nlohmann::ordered_json text;               // as it stands in the file
+  std::map<std::string, std::string> files;  // of "files", by part
+
+  // `table`: the object that must be there and must not be empty.
+  static Result<ConfigText> read(const std::string& path, const char* table);
+
+  tl::unexpected<Error> wrong(const std::string& what) const;  // with the file's name before it
+  // {part} becomes its file; those that are not there are added to `missing`. `who` is named in errors.
+  Status fill_in(const std::string& who, std::string& expression, std::vector<std::string>& missing) const;
+  // Fields that are not there stay as they are; 1 to 64 nodes.
+  Status read_budget(const std::string& who, const nlohmann::ordered_json& json, DraftBudget& budget) const;
+  // False where there is none; an error where it is no text.
+  Result<bool> read_string(const std::string& who, const nlohmann::ordered_json& json, const char* key,
+                           std::string& out) const;
+};
+
+bool has_object(const nlohmann::ordered_json& json, const char* key);
+
+}  // namespace coppice::app
