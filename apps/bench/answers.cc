@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/prompts.h"
 #include "terminal.h"
 
 namespace coppice::app {
@@ -34,6 +35,24 @@ Contender plain_contender() {
   plain.drafters = "none";
   plain.budget.nodes = 0;
   return plain;
+}
+
+Contender contender_of(const Mode& mode, const std::string& sampling) {
+  return {mode.name, mode.drafters, mode.prior, mode.budgets.at(sampling), mode.policy};
+}
+
+Result<TaskPrompt> task_prompt(const Model& model, const TaskText& text, int context) {
+  PromptFlags flags;
+  flags.chat = text.form == "chat";
+  auto tokens = flags.tokenise(model, {&text.text, 1}, context);
+  if (!tokens) return fail(fmt::format("{} {}: {}", text.set, text.name, tokens.error().message));
+  TaskPrompt prompt;
+  prompt.set = text.set;
+  prompt.form = text.form;
+  prompt.name = text.name;
+  prompt.tokens = std::move(tokens->front());
+  prompt.answer = text.form == "raw" && text.set == "humaneval" ? AnswerForm::code : AnswerForm::chat;
+  return prompt;
 }
 
 std::vector<std::string> Answers::key(const Contender& contender) const {

@@ -21,6 +21,7 @@ struct Contender {
   std::string policy = "fixed";
 };
 Contender plain_contender();
+Contender contender_of(const Mode& mode, const std::string& sampling);
 
 struct TaskPrompt {
   std::string set, form, name;  // "humaneval", "raw" or "chat", "HumanEval/0"
@@ -30,6 +31,12 @@ struct TaskPrompt {
   std::string category;      // within the set, where it has some
   std::string stop;          // the answer ends before it; empty: at its own end
 };
+
+struct TaskText {
+  std::string set, form, name, text;
+};
+// In its form; an error where it is too long.
+Result<TaskPrompt> task_prompt(const Model& model, const TaskText& text, int context);
 
 // What plain decoding wrote, and how much of it counts.
 struct Reference {

@@ -21,6 +21,7 @@ void add_bench(CLI::App& app, const Choose& choose) {
   add_load(*bench, choose);
   add_staged(*bench, choose);
   add_requests(*bench, choose);
+  add_adaptive(*bench, choose);
 }
 
 void ReportFlags::add(CLI::App& command) {

@@ -18,6 +18,7 @@ void add_cost(CLI::App& bench, const Choose& choose);
 void add_load(CLI::App& bench, const Choose& choose);
 void add_staged(CLI::App& bench, const Choose& choose);
 void add_requests(CLI::App& bench, const Choose& choose);
+void add_adaptive(CLI::App& bench, const Choose& choose);
 
 // --json FILE.
 struct ReportFlags {

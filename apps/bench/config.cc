@@ -76,12 +76,28 @@ Status ConfigText::read_budget(const std::string& who, const ordered_json& json,
   return {};
 }
 
-Result<bool> ConfigText::read_string(const std::string& who, const ordered_json& json, const char* key,
-                                     std::string& out) const {
-  if (!json.contains(key)) return false;
-  if (!json[key].is_string()) return wrong(fmt::format("{}: \"{}\" must be a text", who, key));
-  out = json[key].get<std::string>();
-  return true;
+Result<Mode> ConfigText::read_mode(const std::string& name, const ordered_json& json) const {
+  Mode mode;
+  mode.name = name;
+  const std::string who = fmt::format("mode \"{}\"", name);
+  if (!json.is_object() || !json.contains("drafters") || !json["drafters"].is_string())
+    return wrong(who + ": \"drafters\" must be a drafter expression");
+  mode.drafters = json["drafters"].get<std::string>();
+  if (json.contains("prior") && json["prior"].is_string()) mode.prior = json["prior"].get<std::string>();
+  if (name == "plain") return wrong("\"plain\" is always measured; give the mode another name");
+  for (std::string* text : {&mode.drafters, &mode.prior}) {
+    if (Status filled = fill_in(who, *text, mode.missing); !filled) return tl::unexpected(filled.error());
+  }
+  DraftBudget both;
+  if (Status read = read_budget(who, json, both); !read) return tl::unexpected(read.error());
+  for (const char* sampling : {"greedy", "top-k"}) {
+    DraftBudget budget = both;
+    if (has_object(json, sampling)) {
+      if (Status read = read_budget(who, json[sampling], budget); !read) return tl::unexpected(read.error());
+    }
+    mode.budgets[sampling] = budget;
+  }
+  return mode;
 }
 
 }  // namespace coppice::app

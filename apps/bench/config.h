@@ -17,6 +17,13 @@ struct DraftBudget {
   float pass_price = 0.4f;
 };
 
+// A row of a config: what guesses, and how much of it.
+struct Mode {
+  std::string name, drafters, prior, policy = "fixed";
+  std::map<std::string, DraftBudget> budgets;  // by way of sampling: "greedy", "top-k"
+  std::vector<std::string> missing;            // files it names that are not there
+};
+
 struct ConfigText {
   std::string path;
   nlohmann::ordered_json text;               // as it stands in the file
@@ -30,9 +37,8 @@ struct ConfigText {
   Status fill_in(const std::string& who, std::string& expression, std::vector<std::string>& missing) const;
   // Fields that are not there stay as they are; 1 to 64 nodes.
   Status read_budget(const std::string& who, const nlohmann::ordered_json& json, DraftBudget& budget) const;
-  // False where there is none; an error where it is no text.
-  Result<bool> read_string(const std::string& who, const nlohmann::ordered_json& json, const char* key,
-                           std::string& out) const;
+  // {"drafters", "prior", "nodes", ..., "greedy": {"nodes", ...}, "top-k": {...}}. The policy is not read.
+  Result<Mode> read_mode(const std::string& name, const nlohmann::ordered_json& json) const;
 };
 
 bool has_object(const nlohmann::ordered_json& json, const char* key);

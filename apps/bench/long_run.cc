@@ -1,14 +1,14 @@
 #include "bench/long_run.h"
 
-#include <coppice/tools.h>
 #include <stdlib.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
-#include <vector>
+#include <span>
 
+#include "bench/journal.h"
 #include "terminal.h"
 
 namespace coppice::app {
@@ -19,10 +19,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kNoteEvery = 60;  // seconds between lines of progress where nobody sees a bar
 
-class LongRun {
+class Progress {
  public:
-  explicit LongRun(Journal& journal) : journal_(journal) {}
+  explicit Progress(Journal& journal) : journal_(journal) {}
 
+  // False: stopped by Ctrl-C.
   Result<bool> all(std::span<const Work> works) {
     for (const Work& work : works) {
       if (journal_.has(work.key)) continue;
@@ -65,40 +66,89 @@ class LongRun {
   std::size_t open_ = 0, finished_ = 0;
 };
 
-}  // namespace
-
-Result<bool> run_all(std::span<const Work> works, Journal& journal) {
-  catch_interrupts();
-  auto finished = LongRun(journal).all(works);
-  clear_progress();
-  return finished;
-}
-
-std::string journal_path(const std::string& report) { return report.empty() ? "" : report + ".journal"; }
-
-void note_stopped(const std::string& report) {
-  note("[stopped; {}]\n",
-       report.empty() ? "with --json FILE the same command would go on" : "the same command goes on");
-}
-
-ordered_json moment_json() {
+std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   gmtime_r(&now, &parts);
   char text[32] = "";
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  double loads[3] = {0, 0, 0};
-  const int n = getloadavg(loads, 3);
-  return {{"when", text}, {"load", std::vector<double>(loads, loads + std::max(0, n))}};
+  return text;
 }
 
-ordered_json files_json(const std::map<std::string, std::string>& files) {
-  ordered_json all = ordered_json::object();
-  for (const auto& [part, path] : files) {
-    auto of = file_hash(path);
-    all[part] = {{"path", path}, {"hash", of ? ordered_json(*of) : ordered_json()}};
+ordered_json load_average() {
+  double loads[3] = {0, 0, 0};
+  const int n = getloadavg(loads, 3);
+  return std::vector<double>(loads, loads + std::max(0, n));
+}
+
+bool all_same(const std::vector<ordered_json>& records) {
+  for (const ordered_json& record : records) {
+    if (!record.contains("modes")) continue;
+    for (const auto& [name, mode] : record["modes"].items()) {
+      if (!mode["same"].get<bool>()) return false;
+    }
   }
-  return all;
+  return true;
+}
+
+}  // namespace
+
+Result<BenchModel> open_model(const BenchFlags& flags, const std::vector<std::string>& read) {
+  auto options = flags.engine.resolve({});
+  if (!options) return tl::unexpected(options.error());
+  if (Status right = flags.report.check(read); !right) return tl::unexpected(right.error());
+  auto model = flags.model.load();
+  if (!model) return tl::unexpected(model.error());
+  if (Status right = flags.report.check({model->info().path}); !right) return tl::unexpected(right.error());
+  options->context = options->context > 0 ? options->context : std::min(4096, model->info().context_length);
+  return BenchModel{std::move(*model), *options};
+}
+
+Result<int> LongRun::run(const ReportFlags& report) const {
+  auto journal = Journal::open(report.path.empty() ? "" : report.path + ".journal", settings);
+  if (!journal) return tl::unexpected(journal.error());
+  for (const auto& [mode, why] : left_out.items())
+    note("[{} is left out: {}]\n", mode, why.get<std::string>());
+  catch_interrupts();
+  ordered_json state = {{"begun", utc_now()}, {"load_before", load_average()}};
+  auto finished = Progress(*journal).all(works);
+  clear_progress();
+  if (!finished) return tl::unexpected(finished.error());
+  state["ended"] = utc_now();
+  state["load_after"] = load_average();
+  print(journal->records());
+  if (!*finished) {
+    note("[stopped; {}]\n",
+         report.path.empty() ? "with --json FILE the same command would go on" : "the same command goes on");
+    return kInterrupted;
+  }
+  const ordered_json whole = {{"state", state},
+                              {"model", model},
+                              {"settings", settings},
+                              {"left_out", left_out},
+                              {"records", journal->records()}};
+  if (Status written = report.write(bench, whole); !written) return tl::unexpected(written.error());
+  if (!all_same(journal->records())) {
+    note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
+    return kDiffers;
+  }
+  return kOk;
+}
+
+Result<ordered_json> settings_json(const BenchFlags& flags, const ConfigText& config, const Model& model,
+                                   const EngineOptions& options) {
+  auto hash = file_hash(model.info().path);
+  if (!hash) return tl::unexpected(hash.error());
+  ordered_json files = ordered_json::object();
+  for (const auto& [part, path] : config.files) {
+    auto of = file_hash(path);
+    files[part] = {{"path", path}, {"hash", of ? ordered_json(*of) : ordered_json()}};
+  }
+  const ordered_json machine = ordered_json::parse(system_info());
+  return ordered_json{
+      {"version", COPPICE_VERSION},     {"cpu", machine["cpu"]},      {"isa", machine["isa"]},
+      {"threads", flags.model.threads}, {"model_hash", *hash},        {"files", files},
+      {"config", config.text},          {"context", options.context}, {"cache", flags.engine.cache}};
 }
 
 }  // namespace coppice::app

@@ -2,35 +2,57 @@
 // command goes on with; and what a reader of its report must know about when and with what it was made.
 #pragma once
 
-#include <coppice/error.h>
+#include <coppice/coppice.h>
 
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
+#include <vector>
 
-#include "bench/journal.h"
+#include "bench/benches.h"
+#include "bench/config.h"
+#include "options.h"
 
 namespace coppice::app {
+
+// Options that all long benches have.
+struct BenchFlags {
+  ModelFlags model;
+  EngineFlags engine;
+  ReportFlags report;
+};
+
+struct BenchModel {
+  Model model;
+  EngineOptions options;
+};
+// The report may replace none of those that are `read`, nor the model.
+Result<BenchModel> open_model(const BenchFlags& flags, const std::vector<std::string>& read);
 
 struct Work {
   std::string key;    // in the journal
   std::string label;  // of the progress
   double weight = 1;  // what it takes, in answers
+  // -> a record with "modes": {name: {"same": ids equal to plain decoding's, ...}}, if there was something to
+  // measure.
   std::function<Result<nlohmann::ordered_json>()> measure;
 };
 
-// What is not in the journal yet. False: stopped by Ctrl-C; what is finished is in the journal.
-Result<bool> run_all(std::span<const Work> works, Journal& journal);
+struct LongRun {
+  std::string bench;                // the name of the command
+  nlohmann::ordered_json model;     // model_json()
+  nlohmann::ordered_json settings;  // a journal that was made with others is refused
+  nlohmann::ordered_json left_out;  // {mode: why}
+  std::vector<Work> works;
+  std::function<void(const std::vector<nlohmann::ordered_json>& records)> print;
 
-// FILE.journal; empty where nobody asked for a file.
-std::string journal_path(const std::string& report);
-void note_stopped(const std::string& report);
+  // Measures what is not in the journal yet, prints, writes the report -> the exit code. Ctrl-C: what is
+  // finished is in the journal.
+  Result<int> run(const ReportFlags& report) const;
+};
 
-// Of the moment: UTC, and how busy the machine is.
-nlohmann::ordered_json moment_json();
-// {part: {"path", "hash"}}; the hash of a file that is not there is null.
-nlohmann::ordered_json files_json(const std::map<std::string, std::string>& files);
+// Versions, machine, model, files and config.
+Result<nlohmann::ordered_json> settings_json(const BenchFlags& flags, const ConfigText& config,
+                                             const Model& model, const EngineOptions& options);
 
 }  // namespace coppice::app

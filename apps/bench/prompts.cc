@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -46,31 +45,38 @@ void PromptFlags::add(CLI::App& command) {
   command.add_flag("--chat", chat, "prompts are a user's messages");
 }
 
-Result<std::vector<NamedPrompt>> read_prompts(const std::string& path, int limit) {
+Result<std::vector<JsonLine>> read_json_lines(const std::string& path) {
   auto text = read_text(path);
   if (!text) return tl::unexpected(text.error());
-  std::vector<NamedPrompt> prompts;
+  std::vector<JsonLine> lines;
   std::size_t begin = 0;
   for (int number = 1; begin < text->size(); ++number) {
     const std::size_t end = std::min(text->find('\n', begin), text->size());
     const std::string line = text->substr(begin, end - begin);
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const ordered_json json = ordered_json::parse(line, nullptr, false);
-    const std::string prompt = json.is_object() ? prompt_of(json) : "";
+    ordered_json json = ordered_json::parse(line, nullptr, false);
+    if (!json.is_object()) return fail(fmt::format("{} line {}: a JSON object is wanted", path, number));
+    lines.push_back({number, std::move(json)});
+  }
+  return lines;
+}
+
+Result<std::vector<NamedPrompt>> read_prompts(const std::string& path, int limit) {
+  auto lines = read_json_lines(path);
+  if (!lines) return tl::unexpected(lines.error());
+  std::vector<NamedPrompt> prompts;
+  for (const auto& [number, line] : *lines) {
+    const std::string prompt = prompt_of(line);
     if (prompt.empty()) {
-      return fail(fmt::format(
-          "{} line {}: a JSON object with \"prompt\", \"turns\", \"question\" or \"text\" is wanted", path,
-          number));
+      return fail(
+          fmt::format("{} line {}: \"prompt\", \"turns\", \"question\" or \"text\" is wanted", path, number));
     }
-    prompts.push_back({name_of(json, number), prompt});
+    const bool sorted = line.contains("category") && line["category"].is_string();
+    prompts.push_back({name_of(line, number), prompt, sorted ? line["category"].get<std::string>() : ""});
   }
   if (prompts.empty()) return fail(fmt::format("{} has no prompts", path));
-  const std::size_t wanted =
-      limit > 0 ? std::min<std::size_t>(static_cast<std::size_t>(limit), prompts.size()) : prompts.size();
-  std::vector<NamedPrompt> spread;  // over the whole set
-  for (std::size_t i = 0; i < wanted; ++i) spread.push_back(prompts[i * prompts.size() / wanted]);
-  return spread;
+  return spread(prompts, limit);
 }
 
 Result<std::vector<std::string>> PromptFlags::read() const {

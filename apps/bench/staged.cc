@@ -5,11 +5,11 @@
 
 #include "bench/benches.h"
 #include "bench/long_run.h"
+#include "bench/replay.h"
 #include "bench/staged_calibrate.h"
 #include "bench/staged_measure.h"
 #include "bench/staged_plan.h"
 #include "bench/staged_print.h"
-#include "bench/staged_replay.h"
 #include "files.h"
 #include "options.h"
 #include "terminal.h"
@@ -19,12 +19,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Flags {
-  ModelFlags model;
-  EngineFlags engine;
-  ReportFlags report;
+struct Flags : BenchFlags {
   StagedWish wish;
-  StagedReplayWish replay;
+  ReplayFlags replay;
   std::string config = "bench/staged.json", calibrate;
   int tokens = 256;
   std::uint64_t seed = 0;
@@ -33,24 +30,13 @@ struct Flags {
 // What a journal must have been made with, to be gone on with.
 Result<ordered_json> settings_of(const Flags& flags, const StagedConfig& config, const Model& model,
                                  const EngineOptions& options) {
-  auto hash = file_hash(model.info().path);
-  if (!hash) return tl::unexpected(hash.error());
-  const ordered_json machine = ordered_json::parse(system_info());
-  return ordered_json{{"coppice_staged", 1},
-                      {"version", COPPICE_VERSION},
-                      {"cpu", machine["cpu"]},
-                      {"isa", machine["isa"]},
-                      {"threads", flags.model.threads},
-                      {"model_hash", *hash},
-                      {"files", files_json(config.files)},
-                      {"config", config.text},
-                      {"modes", flags.wish.modes},
-                      {"instruction", flags.wish.instruction},
-                      {"tokens", flags.tokens},
-                      {"rounds", flags.wish.rounds},
-                      {"seed", flags.seed},
-                      {"context", options.context},
-                      {"cache", flags.engine.cache}};
+  auto common = settings_json(flags, config, model, options);
+  if (!common) return tl::unexpected(common.error());
+  ordered_json settings = {
+      {"coppice_staged", 1},    {"modes", flags.wish.modes},   {"instruction", flags.wish.instruction},
+      {"tokens", flags.tokens}, {"rounds", flags.wish.rounds}, {"seed", flags.seed}};
+  settings.update(*common);
+  return settings;
 }
 
 Result<ordered_json> measure_one(const StagedWork& work, const Flags& flags, StagedBench& bench) {
@@ -79,38 +65,13 @@ Result<int> measure(const Flags& flags, const StagedConfig& config, const Model&
       if (Status made = bench.prepare(contender); !made) return tl::unexpected(made.error());
     }
   }
-  auto journal = Journal::open(journal_path(flags.report.path), *settings);
-  if (!journal) return tl::unexpected(journal.error());
-  for (const auto& [mode, file] : plan->left_out) note("[{} is left out: there is no file {}]\n", mode, file);
-  std::vector<Work> works;
+  LongRun run{"staged",    model_json(model.info()), std::move(*settings), ordered_json::object(), {},
+              print_staged};
+  for (const auto& [mode, file] : plan->left_out) run.left_out[mode] = "there is no file " + file;
   for (const StagedWork& work : plan->works)
-    works.push_back({work.key(), work.group, work.weight(), [&] { return measure_one(work, flags, bench); }});
-  const ordered_json before = moment_json();
-  auto finished = run_all(works, *journal);
-  if (!finished) return tl::unexpected(finished.error());
-  const ordered_json after = moment_json();
-  print_staged(journal->records());
-  if (!*finished) {
-    note_stopped(flags.report.path);
-    return kInterrupted;
-  }
-  ordered_json left_out = ordered_json::object();
-  for (const auto& [mode, file] : plan->left_out) left_out[mode] = file;
-  const ordered_json state = {{"begun", before["when"]},
-                              {"load_before", before["load"]},
-                              {"ended", after["when"]},
-                              {"load_after", after["load"]}};
-  const ordered_json report = {{"state", state},
-                               {"model", model_json(model.info())},
-                               {"settings", *settings},
-                               {"left_out", left_out},
-                               {"records", journal->records()}};
-  if (Status written = flags.report.write("staged", report); !written) return tl::unexpected(written.error());
-  if (!all_same(journal->records())) {
-    note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
-    return kDiffers;
-  }
-  return kOk;
+    run.works.push_back(
+        {work.key(), work.group, work.weight(), [&] { return measure_one(work, flags, bench); }});
+  return run.run(flags.report);
 }
 
 Result<int> calibrate(const Flags& flags, const StagedConfig& config, const Model& model,
@@ -130,27 +91,6 @@ Result<int> calibrate(const Flags& flags, const StagedConfig& config, const Mode
   return kOk;
 }
 
-Result<int> replay(const Flags& flags) {
-  if (flags.replay.draft.empty())
-    return fail("--replay needs --draft FILE: the model whose passes stand for the draft's");
-  if (Status right = flags.report.check({flags.replay.recording, flags.replay.draft}); !right)
-    return tl::unexpected(right.error());
-  auto model = flags.model.load();
-  if (!model) return tl::unexpected(model.error());
-  if (Status right = flags.report.check({model->info().path}); !right) return tl::unexpected(right.error());
-  StagedReplayWish wish = flags.replay;
-  wish.answers = flags.wish.prompts;
-  wish.context = flags.engine.context;
-  wish.cache = flags.engine.cache;
-  auto report = replay_staged(*model, wish);
-  if (!report) return ended(report.error());
-  ordered_json whole = {{"target", model_json(model->info())}, {"recording", wish.recording}};
-  whole.update(*report);
-  if (Status written = flags.report.write("staged-replay", whole); !written)
-    return tl::unexpected(written.error());
-  return kOk;
-}
-
 Result<int> run_staged(const Flags& flags) {
   int asked = 0;
   for (const std::string* file : {&flags.wish.humaneval, &flags.calibrate, &flags.replay.recording})
@@ -159,19 +99,13 @@ Result<int> run_staged(const Flags& flags) {
     return fail(
         "say one of --humaneval FILE (to measure), --calibrate PROMPTS.jsonl (to choose the budgets) and "
         "--replay RESULTS.json (for models of other shapes)");
-  if (!flags.replay.recording.empty()) return replay(flags);
+  if (!flags.replay.recording.empty()) return flags.replay.run("staged-replay", flags, flags.wish.prompts);
   auto config = read_staged_config(flags.config);
   if (!config) return tl::unexpected(config.error());
-  auto options = flags.engine.resolve({});
-  if (!options) return tl::unexpected(options.error());
-  if (Status right = flags.report.check({flags.wish.humaneval, flags.config}); !right)
-    return tl::unexpected(right.error());
-  auto model = flags.model.load();
-  if (!model) return tl::unexpected(model.error());
-  if (Status right = flags.report.check({model->info().path}); !right) return tl::unexpected(right.error());
-  options->context = options->context > 0 ? options->context : std::min(4096, model->info().context_length);
-  return flags.calibrate.empty() ? measure(flags, *config, *model, *options)
-                                 : calibrate(flags, *config, *model, *options);
+  auto opened = open_model(flags, {flags.wish.humaneval, flags.config});
+  if (!opened) return tl::unexpected(opened.error());
+  return flags.calibrate.empty() ? measure(flags, *config, opened->model, opened->options)
+                                 : calibrate(flags, *config, opened->model, opened->options);
 }
 
 }  // namespace
@@ -188,10 +122,7 @@ void add_staged(CLI::App& bench, const Choose& choose) {
       ->capture_default_str();
   command->add_option("--calibrate", flags->calibrate,
                       "instead: choose the budgets on these prompts and write them to --config");
-  command->add_option(
-      "--replay", flags->replay.recording,
-      "instead: the cycles recorded in this file of --json, with -m and --draft doing the passes");
-  command->add_option("--draft", flags->replay.draft, "of --replay: a model of any shape");
+  flags->replay.add(*command);
   command->add_option("--prompts", wish.prompts, "spread over the set; 0: all (--calibrate: 8)")
       ->check(at_least(0))
       ->capture_default_str();

@@ -26,8 +26,8 @@ class Calibration {
 
   Result<ordered_json> run() {
     if (Status read = read_all(); !read) return tl::unexpected(read.error());
-    std::vector<const StagedMode*> modes;
-    for (const StagedMode& mode : config_.modes) {
+    std::vector<const Mode*> modes;
+    for (const Mode& mode : config_.modes) {
       const bool named = std::find(wish_.modes.begin(), wish_.modes.end(), mode.name) != wish_.modes.end();
       if (wish_.modes.empty() ? mode.missing.empty() : named) modes.push_back(&mode);
     }
@@ -40,7 +40,7 @@ class Calibration {
     note["tokens"] = wish_.tokens;
     say("{:<16} {:<8} {:>6} {:>7} {:>9}\n", "", "", "nodes", "price", "speed-up");
     double at = 0;
-    for (const StagedMode* mode : modes) {
+    for (const Mode* mode : modes) {
       for (const std::string& sampling : wish_.samplings) {
         show_progress(mode->name, at++ / static_cast<double>(modes.size() * wish_.samplings.size()),
                       sampling);
@@ -59,7 +59,7 @@ class Calibration {
     if (!named) return tl::unexpected(named.error());
     for (const NamedPrompt& prompt : *named) {
       const int context = options_.context > 0 ? options_.context : model_.info().context_length;
-      auto made = staged_prompt(model_, "training", "chat", prompt.name, prompt.text, context);
+      auto made = task_prompt(model_, {"training", "chat", prompt.name, prompt.text}, context);
       if (!made) return tl::unexpected(made.error());
       made->number = static_cast<std::uint32_t>(prompts_.size());
       prompts_.push_back(std::move(*made));
@@ -68,7 +68,7 @@ class Calibration {
   }
 
   // Plain seconds over this one's, all prompts together.
-  Result<double> speed_up(const StagedMode& mode, const std::string& sampling, const DraftBudget& budget) {
+  Result<double> speed_up(const Mode& mode, const std::string& sampling, const DraftBudget& budget) {
     auto drawn = bench_sampling(sampling, wish_.seed, wish_.tokens);
     if (!drawn) return tl::unexpected(drawn.error());
     Contender contender = contender_of(mode, sampling);
@@ -93,7 +93,7 @@ class Calibration {
 
   // The best of `values` for one field: in their order, until kPatience in a row were worse.
   template <class Values, class Field>
-  Status search(const StagedMode& mode, const std::string& sampling, const Values& values, Field field,
+  Status search(const Mode& mode, const std::string& sampling, const Values& values, Field field,
                 DraftBudget& best, ordered_json& tried) {
     double most = 0;
     int worse = 0;
@@ -115,7 +115,7 @@ class Calibration {
     return {};
   }
 
-  Result<DraftBudget> choose(const StagedMode& mode, const std::string& sampling, ordered_json& note) {
+  Result<DraftBudget> choose(const Mode& mode, const std::string& sampling, ordered_json& note) {
     DraftBudget best = mode.budgets.at(sampling);
     ordered_json& tried = note["tried"][mode.name][sampling];
     tried = ordered_json::array();

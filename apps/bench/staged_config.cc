@@ -40,29 +40,10 @@ class Reader {
     return {};
   }
 
-  Status add(const std::string& name, const ordered_json& json, std::vector<StagedMode>& modes) const {
-    StagedMode mode;
-    mode.name = name;
-    const std::string who = fmt::format("mode \"{}\"", name);
-    if (!json.is_object() || !json.contains("drafters") || !json["drafters"].is_string())
-      return config_.wrong(who + ": \"drafters\" must be a drafter expression");
-    mode.drafters = json["drafters"].get<std::string>();
-    if (auto read = config_.read_string(who, json, "prior", mode.prior); !read)
-      return tl::unexpected(read.error());
-    if (name == "plain") return config_.wrong("\"plain\" is always measured; give the mode another name");
-    for (std::string* text : {&mode.drafters, &mode.prior}) {
-      if (Status filled = config_.fill_in(who, *text, mode.missing); !filled) return filled;
-    }
-    DraftBudget both;
-    if (Status read = config_.read_budget(who, json, both); !read) return read;
-    for (const char* sampling : {"greedy", "top-k"}) {
-      DraftBudget budget = both;
-      if (has_object(json, sampling)) {
-        if (Status read = config_.read_budget(who, json[sampling], budget); !read) return read;
-      }
-      mode.budgets[sampling] = budget;
-    }
-    modes.push_back(mode);
+  Status add(const std::string& name, const ordered_json& json, std::vector<Mode>& modes) const {
+    auto mode = config_.read_mode(name, json);
+    if (!mode) return tl::unexpected(mode.error());
+    modes.push_back(std::move(*mode));
     return {};
   }
 
@@ -71,8 +52,8 @@ class Reader {
 
 }  // namespace
 
-const StagedMode* StagedConfig::find(const std::string& name) const {
-  for (const StagedMode& mode : modes) {
+const Mode* StagedConfig::find(const std::string& name) const {
+  for (const Mode& mode : modes) {
     if (mode.name == name) return &mode;
   }
   return nullptr;

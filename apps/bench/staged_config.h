@@ -21,19 +21,13 @@
 
 namespace coppice::app {
 
-struct StagedMode {
-  std::string name, drafters, prior;
-  std::map<std::string, DraftBudget> budgets;  // by way of sampling: "greedy", "top-k"
-  std::vector<std::string> missing;            // files it names that are not there
-};
-
 struct StagedConfig : ConfigText {
-  std::vector<StagedMode> modes;
-  std::vector<StagedMode> draft_sizes;  // named by size
+  std::vector<Mode> modes;
+  std::vector<Mode> draft_sizes;  // named by size
   std::string mixed;
   std::vector<std::string> alone;
 
-  const StagedMode* find(const std::string& name) const;  // nullptr: no such mode
+  const Mode* find(const std::string& name) const;  // nullptr: no such mode
 };
 
 // Errors name the file, the mode and the field.

@@ -24,7 +24,7 @@ class Planner {
 
   Result<StagedPlan> plan() {
     if (Status known = check_names(); !known) return tl::unexpected(known.error());
-    for (const StagedMode& mode : config_.modes) {
+    for (const Mode& mode : config_.modes) {
       if (!mode.missing.empty()) plan_.left_out.emplace_back(mode.name, mode.missing.front());
     }
     auto prompts = read_prompts(wish_.humaneval, wish_.prompts);
@@ -48,7 +48,7 @@ class Planner {
       return {};
     };
     std::vector<std::string> modes;
-    for (const StagedMode& mode : config_.modes) modes.push_back(mode.name);
+    for (const Mode& mode : config_.modes) modes.push_back(mode.name);
     for (Status right :
          {check("--forms", wish_.forms, {"chat", "raw"}),
           check("--samplings", wish_.samplings, {"greedy", "top-k"}),
@@ -56,7 +56,7 @@ class Planner {
       if (!right) return right;
     }
     for (const std::string& name : wish_.modes) {
-      const StagedMode& mode = *config_.find(name);
+      const Mode& mode = *config_.find(name);
       if (!mode.missing.empty())
         return fail(fmt::format("--modes {}: there is no file {}", name, mode.missing.front()));
     }
@@ -91,7 +91,7 @@ class Planner {
           text = hole == std::string::npos
                      ? wish_.instruction + text
                      : wish_.instruction.substr(0, hole) + text + wish_.instruction.substr(hole + 2);
-        auto made = staged_prompt(model_, set, form, prompt.name, text, context_);
+        auto made = task_prompt(model_, {set, form, prompt.name, text}, context_);
         if (!made) return tl::unexpected(made.error());
         made->number = number;
         for (const std::string& sampling : wish_.samplings) {
@@ -108,7 +108,7 @@ class Planner {
     std::map<std::string, Contenders> lists;
     for (const std::string& sampling : wish_.samplings) {
       std::vector<Contender> all;
-      for (const StagedMode& mode : config_.modes) {
+      for (const Mode& mode : config_.modes) {
         const bool asked = wish_.modes.empty() ? mode.missing.empty() : wanted(wish_.modes, mode.name);
         if (asked) all.push_back(contender_of(mode, sampling));
       }
@@ -128,7 +128,7 @@ class Planner {
       std::vector<std::string> names = config_.alone;
       names.insert(names.begin(), config_.mixed);
       for (const std::string& name : names) {
-        const StagedMode& mode = *config_.find(name);
+        const Mode& mode = *config_.find(name);
         if (!mode.missing.empty()) continue;
         for (const int nodes : kTreeSizes) {
           if (name != config_.mixed) break;
@@ -163,7 +163,7 @@ class Planner {
   }
 
   Status sweeps(std::span<const NamedPrompt> all) {
-    const StagedMode& mode = *config_.find(config_.mixed);
+    const Mode& mode = *config_.find(config_.mixed);
     if (!wanted(wish_.parts, "sweeps") || !mode.missing.empty()) return {};
     std::vector<NamedPrompt> prompts;
     const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(wish_.sweep_prompts), all.size());
@@ -182,7 +182,7 @@ class Planner {
     };
     const auto sizes = [&](const std::string& sampling) {
       std::vector<Contender> contenders;
-      for (const StagedMode& size : config_.draft_sizes) {
+      for (const Mode& size : config_.draft_sizes) {
         if (size.missing.empty()) contenders.push_back(contender_of(size, sampling));
       }
       return contenders;
@@ -210,26 +210,6 @@ std::string StagedWork::key() const {
 }
 
 double StagedWork::weight() const { return 1 + static_cast<double>(contenders->size()) * rounds; }
-
-Contender contender_of(const StagedMode& mode, const std::string& sampling) {
-  return {mode.name, mode.drafters, mode.prior, mode.budgets.at(sampling)};
-}
-
-Result<TaskPrompt> staged_prompt(const Model& model, const std::string& set, const std::string& form,
-                                 const std::string& name, const std::string& text, int context) {
-  PromptFlags flags;
-  flags.chat = form == "chat";
-  const std::string texts[] = {text};
-  auto tokens = flags.tokenise(model, texts, context);
-  if (!tokens) return fail(fmt::format("{} {}: {}", set, name, tokens.error().message));
-  TaskPrompt prompt;
-  prompt.set = set;
-  prompt.form = form;
-  prompt.name = name;
-  prompt.tokens = std::move(tokens->front());
-  prompt.answer = form == "raw" && set == "humaneval" ? AnswerForm::code : AnswerForm::chat;
-  return prompt;
-}
 
 Result<StagedPlan> plan_staged(const StagedWish& wish, const StagedConfig& config, const Model& model,
                                int context) {

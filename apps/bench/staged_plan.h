@@ -43,9 +43,4 @@ struct StagedPlan {
 Result<StagedPlan> plan_staged(const StagedWish& wish, const StagedConfig& config, const Model& model,
                                int context);
 
-Contender contender_of(const StagedMode& mode, const std::string& sampling);
-// One prompt in its form; an error where it is too long.
-Result<TaskPrompt> staged_prompt(const Model& model, const std::string& set, const std::string& form,
-                                 const std::string& name, const std::string& text, int context);
-
 }  // namespace coppice::app

@@ -82,14 +82,4 @@ void print_staged(const std::vector<ordered_json>& records) {
   flush_out();
 }
 
-bool all_same(const std::vector<ordered_json>& records) {
-  for (const ordered_json& record : records) {
-    if (!record.contains("modes")) continue;
-    for (const auto& [name, mode] : record["modes"].items()) {
-      if (!mode["same"].get<bool>()) return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace coppice::app

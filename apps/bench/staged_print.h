@@ -7,6 +7,5 @@
 namespace coppice::app {
 
 void print_staged(const std::vector<nlohmann::ordered_json>& records);
-bool all_same(const std::vector<nlohmann::ordered_json>& records);  // every text was the plain one
 
 }  // namespace coppice::app

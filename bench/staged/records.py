@@ -1,22 +1,17 @@
 """What the records of `coppice bench staged` say: sums and medians over prompts, each with a bootstrap interval."""
 
 import collections
-import gzip
-import json
 import pathlib
-import random
 import statistics
+import sys
 
-RESAMPLES = 1000
-SEED = 5
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pages"))
+
+import page  # noqa: E402
 
 
 def load(path):
-    data = pathlib.Path(path).read_bytes()
-    results = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-    if results.get("bench") != "staged" or "records" not in results:
-        raise ValueError(f"{path} is no result of `coppice bench staged --json`")
-    return results
+    return page.load(path, "staged")
 
 
 class Row:
@@ -79,22 +74,6 @@ def same(rows):
     return sum(r.same for r in rows)
 
 
-class Interval:
-    def __init__(self, value, low, high):
-        self.value, self.low, self.high = value, low, high
-
-    def text(self, digits=2):
-        return f"{self.value:.{digits}f} ({self.low:.{digits}f} to {self.high:.{digits}f})"
-
-
-def bootstrap(rows, statistic, resamples=RESAMPLES):
-    """The statistic, and the middle 95% of what it is for as many prompts drawn from these with replacement."""
-    generator = random.Random(SEED)
-    draws = sorted(statistic(generator.choices(rows, k=len(rows))) for _ in range(resamples))
-    at = lambda share: draws[min(len(draws) - 1, int(share * len(draws)))]
-    return Interval(statistic(rows), at(0.025), at(0.975))
-
-
 def paired(rows, others):
     """Rows of one mode over another's on the same prompts: how many times faster, prompt by prompt."""
     by_prompt = {r.prompt: r for r in others}
@@ -122,23 +101,3 @@ def by_source(rows):
             before = sources.get(key, (0, 0))
             sources[key] = (before[0] + proposed, before[1] + taken)
     return sources
-
-
-def rank_correlation(xs, ys):
-    """Spearman's; ties share their mean rank. 0 where one of them is constant."""
-    def ranks(values):
-        order = sorted(range(len(values)), key=values.__getitem__)
-        out = [0.0] * len(values)
-        i = 0
-        while i < len(order):
-            j = i
-            while j + 1 < len(order) and values[order[j + 1]] == values[order[i]]:
-                j += 1
-            for k in order[i:j + 1]:
-                out[k] = (i + j) / 2
-            i = j + 1
-        return out
-
-    if len(set(xs)) < 2 or len(set(ys)) < 2:
-        return 0.0
-    return statistics.correlation(ranks(xs), ranks(ys))

@@ -10,9 +10,12 @@ import time
 import unittest
 import xml.etree.ElementTree
 
+import records  # first: it shows where bench/pages is
+
 import figures
-import pass_at_1
-import records
+import intervals
+import judge
+import pass_at_1  # noqa: F401  (that it can be imported)
 import report
 import sandbox
 
@@ -35,7 +38,7 @@ def results(made):
                 "files": {"draft": {"path": "models/d.gguf", "hash": "11"}},
                 "config": {"modes": {"draft tree": {"drafters": "x"}, "staged tree": {"drafters": "y", "greedy": {"nodes": 5}}}, "mixed": "staged tree",
                            "unstaged": {"staged tree": "draft tree"}}}
-    return {"bench": "staged", "machine": {"cores": 2}, "model": {"name": "tiny", "parameters": 1e6}, "settings": settings, "left_out": {"head tree": "h.gguf"},
+    return {"bench": "staged", "machine": {"cores": 2}, "model": {"name": "tiny", "parameters": 1e6}, "settings": settings, "left_out": {"head tree": "there is no file h.gguf"},
             "state": {"begun": "then", "ended": "later", "load_before": [0.1, 0, 0], "load_after": [2, 1, 0]}, "records": made}
 
 
@@ -67,14 +70,14 @@ class Numbers(unittest.TestCase):
         generator = random.Random(1)
         values = [generator.gauss(10, 2) for _ in range(400)]
         mean = lambda v: sum(v) / len(v)
-        few, many = records.bootstrap(values[:25], mean), records.bootstrap(values, mean)
+        few, many = intervals.bootstrap(values[:25], mean), intervals.bootstrap(values, mean)
         for interval in (few, many):
             self.assertLess(interval.low, interval.value)
             self.assertLess(interval.value, interval.high)
         self.assertAlmostEqual(many.high - many.low, 2 * 1.96 * 2 / 20, delta=0.05)  # 1.96 standard errors to each side
         self.assertGreater((few.high - few.low) / (many.high - many.low), 2.5)
-        self.assertEqual(vars(records.bootstrap(values, mean)), vars(many))  # the same every time
-        one = records.bootstrap([3.0], mean)
+        self.assertEqual(vars(intervals.bootstrap(values, mean)), vars(many))  # the same every time
+        one = intervals.bootstrap([3.0], mean)
         self.assertEqual((one.value, one.low, one.high), (3.0, 3.0, 3.0))
 
     def test_agreement_is_what_was_taken_of_what_was_reached(self):
@@ -84,9 +87,9 @@ class Numbers(unittest.TestCase):
         self.assertEqual(records.by_source(rows), {"stage": (180, 90), "lookup": (90, 18)})
 
     def test_rank_correlation(self):
-        self.assertAlmostEqual(records.rank_correlation([1, 2, 3, 4], [10, 20, 30, 1000]), 1)
-        self.assertAlmostEqual(records.rank_correlation([1, 2, 3], [3, 2, 1]), -1)
-        self.assertEqual(records.rank_correlation([1, 1, 1], [1, 2, 3]), 0)
+        self.assertAlmostEqual(intervals.rank_correlation([1, 2, 3, 4], [10, 20, 30, 1000]), 1)
+        self.assertAlmostEqual(intervals.rank_correlation([1, 2, 3], [3, 2, 1]), -1)
+        self.assertEqual(intervals.rank_correlation([1, 1, 1], [1, 2, 3]), 0)
 
 
 class Pages(unittest.TestCase):
@@ -100,7 +103,7 @@ class Pages(unittest.TestCase):
         passes = {"table": {"raw, greedy": {"answers": 9, "passed": 2, "modes": {"plain": {"answers": 9, "same_ids": 9}, "draft tree": {"answers": 9, "same_ids": 8}}}}}
         page, files = self.write(recorded(), passes=passes)
         for part in ("| draft tree | 8 nodes, price 0.01 |", "| staged tree | 5 nodes, price 0.01 |", "2.40 (", "| relative bandwidth | HumanEval, raw form, greedy | 0.32 / 0.23 | 0.55 (0.55 to 0.55)",
-                     "floor missed", "file hash `00ff`", "left out: head tree (no file `h.gguf`)", "avx2", "| staged tree | draft tree | HumanEval, raw form, greedy | 1.20 (1.20 to 1.20)",
+                     "floor missed", "file hash `00ff`", "left out: head tree (there is no file h.gguf)", "avx2", "| staged tree | draft tree | HumanEval, raw form, greedy | 1.20 (1.20 to 1.20)",
                      "stage 0.50 of 180", "nodes, HumanEval, chat form, greedy, 1 answers: 1: 2.00x", "| raw, greedy | 2 | 9 | 0.222 | 1 of 2 |", "not calibrated"):
             self.assertIn(part, page)
         for figure in ("speed-0.svg", "bandwidth-0.svg", "prompts-0.svg", "entropy-0.svg", "sweep-nodes.svg", "text.svg", "texts.html"):
@@ -182,12 +185,12 @@ class Sandbox(unittest.TestCase):
 
 class Completions(unittest.TestCase):
     def test_raw_answers_stand_as_they_are(self):
-        self.assertEqual(pass_at_1.completion_of("    return 1\n", "raw", "f"), "    return 1\n")
+        self.assertEqual(judge.completion_of("    return 1\n", "raw", "f"), "    return 1\n")
 
     def test_of_a_chat_answer_the_block_with_the_function_counts(self):
         answer = "Use it:\n```\nf(1)\n```\nHere:\n```python\ndef f(x):\n    return x\n```\nDone."
-        self.assertEqual(pass_at_1.completion_of(answer, "chat", "f"), "    pass\n\ndef f(x):\n    return x\n\n")
-        self.assertEqual(pass_at_1.completion_of("```python\n    return x", "chat", "f"), "    return x")  # cut in the middle
+        self.assertEqual(judge.completion_of(answer, "chat", "f"), "    pass\n\ndef f(x):\n    return x\n\n")
+        self.assertEqual(judge.completion_of("```python\n    return x", "chat", "f"), "    return x")  # cut in the middle
 
     def test_the_checker_is_asked_in_the_sandbox(self):
         Sandbox.setUp(self)
@@ -198,9 +201,9 @@ class Completions(unittest.TestCase):
             (package / "execution.py").write_text("def check_correctness(problem, completion, timeout):\n    exec(problem['prompt'] + completion)\n"
                                                   "    return {'result': 'passed' if problem['task_id'] == 'a' else 'failed'}\n")
             problem = {"task_id": "a", "prompt": "def f():\n"}
-            self.assertEqual(pass_at_1.judge(problem, "    return '\\n'\n", 1, [folder]), "passed")
-            self.assertEqual(pass_at_1.judge({**problem, "task_id": "b"}, "    return 1\n", 1, [folder]), "failed")
-            self.assertIn("failed: the process ended with 3", pass_at_1.judge(problem, "    pass\nimport os; os._exit(3)\n", 1, [folder]))
+            self.assertEqual(judge.judge(problem, "    return '\\n'\n", 1, [folder]), "passed")
+            self.assertEqual(judge.judge({**problem, "task_id": "b"}, "    return 1\n", 1, [folder]), "failed")
+            self.assertIn("failed: the process ended with 3", judge.judge(problem, "    pass\nimport os; os._exit(3)\n", 1, [folder]))
 
 
 if __name__ == "__main__":

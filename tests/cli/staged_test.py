@@ -53,7 +53,7 @@ class Staged(program.Case):
     def test_everybody_writes_what_plain_decoding_writes(self):
         report, out, said = self.results("--prompts", 2, "--parts", "main", "--rounds", 2, "--texts", 1)
         self.assertIn("[head tree is left out: there is no file nohead.gguf]", said)
-        self.assertEqual(report["left_out"], {"head tree": "nohead.gguf"})
+        self.assertEqual(report["left_out"], {"head tree": "there is no file nohead.gguf"})
         records = report["records"]
         self.assertEqual(sorted((r["prompt"], r["form"], r["sampling"]) for r in records),
                          sorted((f"HumanEval/{i}", f, s) for i in (0, 1) for f in ("chat", "raw") for s in ("greedy", "top-k")))

@@ -1,4 +1,4 @@
-#include "bench/staged_replay.h"
+#include "bench/replay.h"
 
 #include <fmt/core.h>
 
@@ -51,21 +51,21 @@ Status add(const ordered_json& record, int most, std::vector<Recorded>& all) {
   return {};
 }
 
-Result<std::vector<Recorded>> read_recording(const StagedReplayWish& wish) {
-  auto text = read_text(wish.recording);
+Result<std::vector<Recorded>> read_recording(const std::string& path, int answers) {
+  auto text = read_text(path);
   if (!text) return tl::unexpected(text.error());
   const ordered_json results = ordered_json::parse(*text, nullptr, false);
   if (!results.is_object() || !results.contains("records") || !results["records"].is_array())
-    return fail(fmt::format("{} is nothing that coppice bench staged --json wrote", wish.recording));
+    return fail(fmt::format("{} is nothing that coppice bench staged or adaptive wrote (--json)", path));
   std::vector<Recorded> all;
   for (const ordered_json& record : results["records"]) {
     if (!record.is_object() || !record.contains("painted") || !record["painted"].is_object()) continue;
-    if (Status added = add(record, wish.answers, all); !added)
-      return fail(fmt::format("{}: {}", wish.recording, added.error().message));
+    if (Status added = add(record, answers, all); !added)
+      return fail(fmt::format("{}: {}", path, added.error().message));
   }
   if (all.empty())
     return fail(fmt::format(
-        "{} has no recorded cycles of a mode with a draft model; record them with --texts", wish.recording));
+        "{} has no recorded cycles of a mode with a draft model; record them with --texts", path));
   return all;
 }
 
@@ -82,20 +82,15 @@ ordered_json mode_json(const Recorded& recorded, const ReplayReport& report) {
           {"speed_up", to_json(report.speed_up)}};
 }
 
-}  // namespace
-
-Result<ordered_json> replay_staged(const Model& target, const StagedReplayWish& wish) {
-  auto recorded = read_recording(wish);
+// -> {"draft", "context", "modes"}
+Result<ordered_json> replay_recorded(const Model& target, ReplayOptions options, const std::string& path,
+                                     int answers) {
+  auto recorded = read_recording(path, answers);
   if (!recorded) return tl::unexpected(recorded.error());
   ordered_json modes = ordered_json::array(), draft;
-  ReplayOptions options;
-  options.draft = wish.draft;
-  options.cache = wish.cache;
-  if (wish.context > 0) options.context = wish.context;
-  options.progress = bench_progress();
   say("acceptance replayed from {}: real passes, recorded guesses\n{:<16} {:<8} {:>11} {:>9} {:>9} {:>9} "
       "{:>9}\n",
-      wish.recording, "", "", "tokens/pass", "plain", "tok/s", "speed-up", "drafting");
+      path, "", "", "tokens/pass", "plain", "tok/s", "speed-up", "drafting");
   for (Recorded& one : *recorded) {
     options.answers = std::move(one.answers);
     auto report = bench_replay(target, options);
@@ -114,6 +109,34 @@ Result<ordered_json> replay_staged(const Model& target, const StagedReplayWish& 
              {"file_bytes", report->draft.file_bytes}};
   }
   return ordered_json{{"draft", draft}, {"context", options.context}, {"modes", modes}};
+}
+
+}  // namespace
+
+void ReplayFlags::add(CLI::App& command) {
+  command.add_option(
+      "--replay", recording,
+      "instead: the cycles recorded in this file of --json, with -m and --draft doing the passes");
+  command.add_option("--draft", draft, "of --replay: a model of any shape");
+}
+
+Result<int> ReplayFlags::run(const std::string& bench, const BenchFlags& flags, int answers) const {
+  if (draft.empty()) return fail("--replay needs --draft FILE: the model whose passes stand for the draft's");
+  if (Status right = flags.report.check({recording, draft}); !right) return tl::unexpected(right.error());
+  auto model = flags.model.load();
+  if (!model) return tl::unexpected(model.error());
+  if (Status right = flags.report.check({model->info().path}); !right) return tl::unexpected(right.error());
+  ReplayOptions options;
+  options.draft = draft;
+  options.cache = flags.engine.cache;
+  if (flags.engine.context > 0) options.context = flags.engine.context;
+  options.progress = bench_progress();
+  auto report = replay_recorded(*model, std::move(options), recording, answers);
+  if (!report) return ended(report.error());
+  ordered_json whole = {{"target", model_json(model->info())}, {"recording", recording}};
+  whole.update(*report);
+  if (Status written = flags.report.write(bench, whole); !written) return tl::unexpected(written.error());
+  return kOk;
 }
 
 }  // namespace coppice::app

@@ -1,0 +1,85 @@
+"""The perplexity analyser: was its choice between draft-led and target-only the faster one, and at which tau would it be? Computed from the
+confidence and both times recorded for each prompt."""
+
+import answers
+from answers import PLAIN
+
+import figures
+from intervals import Interval
+from page import header, row
+
+TAUS = [round(0.05 * i, 2) for i in range(21)]
+PAPER_TAU = 0.7
+
+
+class Choice:
+    """A prompt: how confident the draft was, and seconds of the answer draft-led and target-only."""
+
+    def __init__(self, confidence, led, plain, task):
+        self.confidence, self.led, self.plain, self.task = confidence, led, plain, task
+
+    def seconds(self, tau):
+        return self.led if self.confidence >= tau else self.plain
+
+
+def choices(page):
+    """-> {sampling: [Choice]}: confidence by the method that config "analyser" names or any that has one, draft-led time of its "led"."""
+    named = page.config.get("analyser", {})
+    found = {}
+    for (task, sampling), table in page.tasks.items():
+        led = table.get(named.get("led", ""))
+        sure = {}
+        for rows in table.values():
+            for a in rows:
+                if a.confidence is not None:
+                    sure.setdefault((a.record["set"], a.prompt), a.confidence)
+        if led is None or not sure:
+            continue
+        for own, plain in answers.paired(led, table[PLAIN], lambda a: a):
+            confidence = sure.get((own.record["set"], own.prompt))
+            if confidence is not None:
+                found.setdefault(sampling, []).append(Choice(confidence, own.seconds("decode"), plain.seconds("decode"), task))
+    return found
+
+
+def confusion(some, tau):
+    """-> [[right led, wrong led], [wrong plain, right plain]]: rows are what the analyser chose, columns what was faster."""
+    cells = [[0, 0], [0, 0]]
+    for c in some:
+        cells[0 if c.confidence >= tau else 1][0 if c.led <= c.plain else 1] += 1
+    return cells
+
+
+def right(some, tau):
+    cells = confusion(some, tau)
+    return (cells[0][0] + cells[1][1]) / max(1, len(some))
+
+
+def speedup(some, tau):
+    return sum(c.plain for c in some) / max(sum(c.seconds(tau) for c in some), 1e-9)
+
+
+def best_tau(some):
+    return max(TAUS, key=lambda tau: (speedup(some, tau), -tau))
+
+
+def write(page):
+    for sampling, some in choices(page).items():
+        page.say("", f"## The perplexity analyser, {sampling}", "", f"Draft-led is `{page.config['analyser']['led']}`, target-only plain decoding; both were measured on every prompt, so each tau is judged by what it would have chosen. "
+                 f"At tau = {PAPER_TAU}:", "", *header("", "draft-led was faster", "target-only was faster"))
+        cells = confusion(some, PAPER_TAU)
+        page.say(row("chose draft-led", *cells[0]), row("chose target-only", *cells[1]))
+        always, never = right(some, 0), right(some, 2)
+        page.say("", f"Right in {100 * right(some, PAPER_TAU):.0f}% of {len(some)} prompts; always draft-led would be in {100 * always:.0f}%, never in {100 * never:.0f}%.", "",
+                 "Speed-up over plain decoding by tau, all answers of a task together (theirs: 0.7, mathematics 0.6, creative writing 0.8):", "",
+                 *header("task", "prompts", "confidence, lowest to highest", "always (0)", "0.6", "0.7", "0.8", "best", "at tau", "the faster one each time"))
+        series = []
+        for task in [*dict.fromkeys(c.task for c in some), "all"]:
+            of = [c for c in some if task in (c.task, "all")]
+            tau = best_tau(of)
+            oracle = sum(c.plain for c in of) / max(sum(min(c.plain, c.led) for c in of), 1e-9)
+            page.say(row(task, len(of), f"{min(c.confidence for c in of):.2f} to {max(c.confidence for c in of):.2f}", *(f"{speedup(of, t):.2f}x" for t in (0, 0.6, 0.7, 0.8)), f"{speedup(of, tau):.2f}x", f"{tau:g}",
+                         f"{oracle:.2f}x"))
+            series.append((task, [(t, Interval(*[speedup(of, t)] * 3)) for t in TAUS]))
+        page.say("", "\"Best\" was chosen with hindsight.")
+        page.figure(f"tau-{sampling}.svg", figures.curves(f"Speed-up by tau, {sampling}", series, "tau", "times plain"), f"speed-up by tau, {sampling}")

@@ -1,0 +1,99 @@
+"""The bars that were set before anything was measured, and the paper's own figures beside ours."""
+
+import answers
+from answers import PLAIN
+
+from intervals import bootstrap
+from page import header, row, verdict
+
+NEVER_SLOWER, WITHIN, SUB_SECOND = 0.98, 0.95, 0.85
+OVERALL = {"vnni": (1.6, 2.0), "amx": (1.8, 2.4)}
+COMPUTE, LENGTH = 0.60, 0.97
+AUTO, FITTED = "auto", "adaptive-fitted"
+
+
+def overall_bar(page):
+    isa = page.results["settings"]["isa"]
+    chosen = [str(i.get("name", "")) for i in isa if i.get("chosen")] if isinstance(isa, list) else [str(isa)]
+    return next((bar for name, bar in OVERALL.items() if any(name in c for c in chosen)), OVERALL["vnni"])
+
+
+def write(page, replays):
+    lines = never_slower(page) + overall(page) + hindsight(page) + compute(page) + sub_second(replays)
+    if lines:
+        page.say("", "## Bars", "", *header("bar", "where", "floor / aim", "measured (95%)", ""), *lines)
+    beside_the_paper(page)
+
+
+def never_slower(page):
+    lines = []
+    for (category, sampling), table in page.categories.items():
+        if AUTO in table:
+            value = bootstrap(table[AUTO], answers.speedup)
+            lines.append((value.high >= NEVER_SLOWER, row(f"{AUTO}: not under plain", f"{category}, {sampling}", NEVER_SLOWER, value.text(), "held" if value.high >= NEVER_SLOWER else "missed")))
+    return [line for _, line in lines]
+
+
+def overall(page):
+    floor, aim = overall_bar(page)
+    lines = []
+    for (_, sampling), table in page.spec_bench.items():
+        if AUTO in table and sampling == "greedy":
+            value = bootstrap(table[AUTO], answers.speedup)
+            lines.append(row(f"{AUTO}: speed-up", f"all of Spec-Bench, {sampling}", f"{floor} / {aim}", value.text(), verdict(value.value, floor, aim)))
+    return lines
+
+
+def fixed_of(page, table):
+    return [m for m in page.config.get("fixed", {}) if m in table]
+
+
+def hindsight(page):
+    """auto against fixed configurations: the best of each category, and the best of all."""
+    lines = []
+    for (category, sampling), table in [*page.categories.items(), *page.spec_bench.items()]:
+        fixed = fixed_of(page, table)
+        if AUTO not in table or not fixed:
+            continue
+        whole = category == "spec-bench"
+        best = max(fixed, key=lambda m: answers.speedup(table[m]))
+        ratios = answers.paired(table[AUTO], table[best], lambda a: a.seconds("decode"))
+        value = bootstrap(ratios, lambda pairs: sorted(b / max(a, 1e-9) for a, b in pairs)[len(pairs) // 2])
+        bar = 1.0 if whole else WITHIN
+        lines.append(row(f"{AUTO} against the best fixed ({best})", "all of Spec-Bench" if whole else f"{category}, {sampling}", bar, value.text(), "held" if value.value >= bar else "missed"))
+    return lines
+
+
+def compute(page):
+    lines = []
+    for (_, sampling), table in page.all.items():
+        if FITTED not in table or page.full not in table or not answers.draft_bytes(table[page.full]):
+            continue
+        share = answers.draft_bytes(table[FITTED]) / answers.draft_bytes(table[page.full])
+        length = answers.accepted_length(table[FITTED]) / answers.accepted_length(table[page.full])
+        lines.append(row(f"{FITTED}: draft compute of {page.full}'s", f"all, {sampling}", f"at most {COMPUTE}", f"{share:.2f}", "reached" if share <= COMPUTE else "missed"))
+        lines.append(row(f"{FITTED}: tokens a pass of {page.full}'s", f"all, {sampling}", f"at least {LENGTH}", f"{length:.2f}", "reached" if length >= LENGTH else "missed"))
+    return lines
+
+
+def sub_second(replays):
+    lines = []
+    for replay in replays:
+        for mode in replay["modes"]:
+            seconds = answers.LONG / mode["tokens_per_second"]
+            lines.append(row(f"{answers.LONG} tokens, acceptance replayed", f"{replay['target']['parameters'] / 1e6:.0f}M, {mode['name']}, {mode['sampling']}", f"under {SUB_SECOND} s", f"{seconds:.2f} s",
+                             "reached" if seconds < SUB_SECOND else "missed"))
+    return lines
+
+
+def beside_the_paper(page):
+    for (_, sampling), table in page.all.items():
+        page.say("", f"## Beside the paper's figures, {sampling}", "", "All tasks and categories together.", "",
+                 *header("method", "speed-up (theirs 3.2x)", f"{answers.LONG} tokens (theirs 0.85 s)", "taken of submitted (theirs 92%)", f"draft compute of {page.full or 'the full draft'} (theirs 60%)",
+                         "same text (theirs: quality 99.1%)"))
+        full = answers.draft_bytes(table[page.full]) if page.full in table else 0
+        for method, rows in table.items():
+            long = answers.whole(rows)
+            drafted = method != PLAIN and any(a.total("guesses") for a in rows)
+            page.say(row(method, f"{answers.speedup(rows):.2f}x", f"{answers.latency(long):.2f} s" if long else "", f"{100 * answers.acceptance(rows):.0f}%" if drafted else "",
+                         f"{100 * answers.draft_bytes(rows) / full:.0f}%" if full and drafted else "", f"{100 * sum(a.same for a in rows) / len(rows):.1f}%"))
