@@ -75,9 +75,9 @@ class Answer:
         return sum(r.get("rules", {}).get(rule, 0) for r in self.rounds)
 
     @property
-    def confidence(self):
-        """Of the analyser in the prompt; None where there was none."""
-        return next((r["confidence"] for r in self.rounds if r.get("confidence") is not None), None)
+    def analyser(self):
+        """{"confidence", "tau", "led"}: what the analyser saw in the prompt and chose; None where there was none."""
+        return next((r["analyser"] for r in self.rounds if r.get("analyser")), None)
 
     def seconds_to(self, tokens):
         """Since the prompt was read, to so many tokens; None where the answer is shorter."""

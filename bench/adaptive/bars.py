@@ -3,6 +3,7 @@
 import answers
 from answers import PLAIN
 
+import analyser
 from intervals import bootstrap
 from page import header, row, verdict
 
@@ -19,7 +20,7 @@ def overall_bar(page):
 
 
 def write(page, replays):
-    lines = never_slower(page) + overall(page) + hindsight(page) + compute(page) + sub_second(replays)
+    lines = never_slower(page) + overall(page) + hindsight(page) + compute(page) + choice(page) + sub_second(replays)
     if lines:
         page.say("", "## Bars", "", *header("bar", "where", "floor / aim", "measured (95%)", ""), *lines)
     beside_the_paper(page)
@@ -65,14 +66,29 @@ def hindsight(page):
 
 
 def compute(page):
+    """The fitted policy's draft compute and length against the fixed full draft, and against its own draft at full capacity."""
     lines = []
-    for (_, sampling), table in page.all.items():
-        if FITTED not in table or page.full not in table or not answers.draft_bytes(table[page.full]):
+    capacity = page.config.get("capacity", "")
+    beside = [(key[1], table, page.full) for key, table in page.all.items()] + [(key[1], table, capacity) for key, table in page.all_ablations.items()]
+    for sampling, table, full in beside:
+        if FITTED not in table or full not in table or not answers.draft_bytes(table[full]):
             continue
-        share = answers.draft_bytes(table[FITTED]) / answers.draft_bytes(table[page.full])
-        length = answers.accepted_length(table[FITTED]) / answers.accepted_length(table[page.full])
-        lines.append(row(f"{FITTED}: draft compute of {page.full}'s", f"all, {sampling}", f"at most {COMPUTE}", f"{share:.2f}", "reached" if share <= COMPUTE else "missed"))
-        lines.append(row(f"{FITTED}: tokens a pass of {page.full}'s", f"all, {sampling}", f"at least {LENGTH}", f"{length:.2f}", "reached" if length >= LENGTH else "missed"))
+        share = answers.draft_bytes(table[FITTED]) / answers.draft_bytes(table[full])
+        length = answers.accepted_length(table[FITTED]) / answers.accepted_length(table[full])
+        lines.append(row(f"{FITTED}: draft compute of {full}'s", f"all, {sampling}", f"at most {COMPUTE}", f"{share:.2f}", "reached" if share <= COMPUTE else "missed"))
+        lines.append(row(f"{FITTED}: tokens a pass of {full}'s", f"all, {sampling}", f"at least {LENGTH}", f"{length:.2f}", "reached" if length >= LENGTH else "missed"))
+    return lines
+
+
+def choice(page):
+    """The analyser against choosing the same each time."""
+    lines = []
+    for sampling, some in analyser.choices(page).items():
+        tau = analyser.taus(page).get(FITTED)
+        if tau is not None:
+            own, constant = analyser.right(some, tau), max(analyser.right(some, 0), analyser.right(some, 2))
+            lines.append(row(f"{FITTED}: the analyser's choice is the faster one", f"{len(some)} prompts of the tasks, {sampling}", f"over {100 * constant:.0f}%, the best constant choice", f"{100 * own:.0f}%",
+                             "reached" if own > constant else "missed"))
     return lines
 
 

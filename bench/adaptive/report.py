@@ -47,6 +47,7 @@ class Page(page.Page):
         self.spec_bench = answers.collect(results, "main", lambda r: "spec-bench" if r["set"] == "spec-bench" else None)
         self.lengths = answers.collect(results, "lengths", lambda r: "conversations")
         self.ablations = answers.collect(results, "ablations", answers.task_of)
+        self.all_ablations = answers.collect(results, "ablations", lambda r: "all")
 
     def head(self):
         s = self.results["settings"]

@@ -49,7 +49,7 @@ def task(page, number, key, table):
                      f"{sum(a.same for a in rows)}/{len(rows)}"))
     page.figure(f"task-{number}.svg", figures.bars(f"Speed-up: {key[0]}, {key[1]}", [("", speeds)], "times plain decoding", 2), f"speed-up, {key[0]}, {key[1]}")
     page.figure(f"prompts-{number}.svg", figures.strips(f"Latency prompt by prompt: {key[0]}, {key[1]}", [(m, [(1000 * a.seconds("latency"), f"{a.prompt}: {1000 * a.seconds('latency'):.0f}") for a in rows])
-                                                        for m, rows in table.items()], "milliseconds; the line is the median"), f"latency prompt by prompt, {key[0]}, {key[1]}")
+                                                        for m, rows in table.items()], "milliseconds; the line is the median", mark=None), f"latency prompt by prompt, {key[0]}, {key[1]}")
 
 
 def significance(page):

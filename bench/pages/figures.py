@@ -133,8 +133,8 @@ def scatter(title, series, x_label, y_label):
     return str(svg)
 
 
-def strips(title, series, x_label):
-    """series: [(name, [(value, tip)])]: each prompt a point, the median a line."""
+def strips(title, series, x_label, mark=1):
+    """series: [(name, [(value, tip)])]: each prompt a point, the median a line; `mark`: a dashed line there, None: none."""
     if not any(values for _, values in series):
         return ""
     left, row, width = 170, 26, 720
@@ -145,7 +145,8 @@ def strips(title, series, x_label):
     for tick in ticks(0, most, 8):
         svg.line(x_of(tick), 34, x_of(tick), bottom, "#dddddd")
         svg.text(x_of(tick), bottom + 16, f"{tick:g}", "middle")
-    svg.line(x_of(1), 34, x_of(1), bottom, "#888888", dash="4 3")
+    if mark is not None:
+        svg.line(x_of(mark), 34, x_of(mark), bottom, "#888888", dash="4 3")
     for index, (name, values) in enumerate(series):
         y = 40 + row * index + row / 2
         svg.text(left - 8, y + 4, name, "end")
