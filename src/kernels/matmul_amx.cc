@@ -1,27 +1,25 @@
 // The quantised product with AMX. Few rows leave most of a tile empty and the weights' unpacking unshared:
-// they go to the VNNI kernel, whose bits are the same.
+// they go to the vectors, whose bits are the same. There tiles of 8 rows are best (docs/decisions/amx.md).
 #include "kernels/isa_begin.h"
 
 #include "kernels/isa_tables.h"
 
 #if defined(__AMX_INT8__)
-#include "kernels/lanes_512.h"
+#include "kernels/lanes_512vnni.h"
 #include "kernels/matmul_tiles.h"
 #include "kernels/tiles_amx.h"
 
 namespace coppice::core {
 namespace {
 
-constexpr int kFewestRows = 13;  // measured: docs/decisions/amx.md
+constexpr int kFewestRows = 25;  // three tiles of vectors do 24
 
-struct Vector : Lanes512 {
-  static constexpr std::size_t kAhead = 24 * 1024;  // bytes
-};
+using Vector = Lanes512Vnni;
 
 }  // namespace
 
 void matmul_amx(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
-  if (task.rows < kFewestRows) return matmul_avx512vnni(task, w, group_begin, group_end);
+  if (task.rows < kFewestRows) return lanes_matmul<Vector>(task, w, group_begin, group_end);
   tiles_matmul<Vector, Tiles>(task, w, group_begin, group_end);
 }
 

@@ -7,20 +7,13 @@
 #include "kernels/isa_tables.h"
 
 #if defined(__AVX512VNNI__)
-#include "kernels/lanes_512.h"
-#include "kernels/matmul_lanes.h"
+#include "kernels/lanes_512vnni.h"
 
 namespace coppice::core {
 namespace {
 
-struct Vector : Lanes512 {
-  static constexpr Product kProduct = Product::dot4;
-  static constexpr int kRows = 8;                   // of a pass that one tile serves
-  static constexpr int kManyRows = 6;               // of others: all results stay in registers, 2% faster
-  static constexpr std::size_t kAhead = 24 * 1024;  // bytes, measured: docs/numerics.md 21
-  static COPPICE_INLINE Ints dot4(Ints sum, Ints weights, Ints codes) {
-    return _mm512_dpbusd_epi32(sum, weights, codes);
-  }
+struct Vector : Lanes512Vnni {
+  static constexpr int kManyRows = 6;  // more than 8 rows: all results stay in registers, 2% faster on Zen 4
 };
 
 }  // namespace

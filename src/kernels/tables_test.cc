@@ -314,7 +314,7 @@ constexpr PackedKind kAllKinds[] = {PackedKind::f32, PackedKind::f16,       Pack
 
 TEST_P(EveryTable, MatmulEqualsTheScalarOneForEveryKindAndRowCount) {
   for (const PackedKind kind : kAllKinds)
-    for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 31, 64, 70})
+    for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 25, 31, 33, 64, 70})
       for (const int outputs : {1, 16, 32, 80}) {
         MatmulCase c(kind, outputs, rows % 2 ? 96 : 64, rows, Values::normal,
                      static_cast<unsigned>(rows + outputs));
@@ -324,28 +324,32 @@ TEST_P(EveryTable, MatmulEqualsTheScalarOneForEveryKindAndRowCount) {
       }
 }
 
+constexpr int kTiledRows = 27;  // so many that AMX's tiles do them (matmul_amx.cc), of two heights
+
 TEST_P(EveryTable, MatmulEqualsTheScalarOneForExtremeValues) {
   for (const PackedKind kind : kAllKinds)
-    for (const Values values : {Values::wide, Values::tiny, Values::special}) {
-      if (values == Values::special && kind < PackedKind::q4) continue;  // infinities cancel to NaN
-      MatmulCase c(kind, 48, 576, 7, values, 21);
-      expect_same_bits(c.run(scalar(), 0, 7, 0, 2), c.run(table(), 0, 7, 0, 2), "extreme values");
-    }
+    for (const Values values : {Values::wide, Values::tiny, Values::special})
+      for (const int rows : {7, kTiledRows}) {
+        if (values == Values::special && kind < PackedKind::q4) continue;  // infinities cancel to NaN
+        MatmulCase c(kind, 48, 576, rows, values, 21);
+        expect_same_bits(c.run(scalar(), 0, rows, 0, 2), c.run(table(), 0, rows, 0, 2), "extreme values");
+      }
 }
 
 TEST_P(EveryTable, MatmulIsExactAtTheLimitsOfTheCodes) {
+  const auto check = [&](PackedKind kind, int byte, int code, int rows) {
+    MatmulCase c(kind, 64, 64, rows, Values::normal, 3);
+    const std::size_t unit = packed_unit_bytes(kind), codes = kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
+    for (std::size_t at = 0; at < c.matrix.bytes(); at += unit)
+      std::memset(c.matrix.data.data() + at, byte, codes);
+    std::fill(c.q.codes.begin(), c.q.codes.end(), static_cast<std::int8_t>(code));
+    std::fill(c.q.sums.begin(), c.q.sums.end(), 32 * code);
+    expect_same_bits(c.run(scalar(), 0, rows, 0, 2), c.run(table(), 0, rows, 0, 2), "limits");
+  };
   for (const PackedKind kind : {PackedKind::q4, PackedKind::q4_offset, PackedKind::q8})
     for (const int byte : {0x00, 0xFF})
-      for (const int code : {-127, 127}) {
-        MatmulCase c(kind, 64, 64, 5, Values::normal, 3);
-        const std::size_t unit = packed_unit_bytes(kind),
-                          codes = kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
-        for (std::size_t at = 0; at < c.matrix.bytes(); at += unit)
-          std::memset(c.matrix.data.data() + at, byte, codes);
-        std::fill(c.q.codes.begin(), c.q.codes.end(), static_cast<std::int8_t>(code));
-        std::fill(c.q.sums.begin(), c.q.sums.end(), 32 * code);
-        expect_same_bits(c.run(scalar(), 0, 5, 0, 2), c.run(table(), 0, 5, 0, 2), "limits");
-      }
+      for (const int code : {-127, 127})
+        for (const int rows : {5, kTiledRows}) check(kind, byte, code, rows);
 }
 
 TEST_P(EveryTable, ARowHasTheSameBitsAloneAndAmongMany) {
@@ -362,19 +366,21 @@ TEST_P(EveryTable, ARowHasTheSameBitsAloneAndAmongMany) {
 }
 
 TEST_P(EveryTable, GroupsDoNotDependOnHowTheyAreShared) {
-  for (const PackedKind kind : kAllKinds) {
-    MatmulCase c(kind, 224, 64, 6, Values::normal, 23);
-    const std::vector<float> all = c.run(table(), 0, 6, 0, 7);
+  const auto check = [&](PackedKind kind, int rows) {
+    MatmulCase c(kind, 224, 64, rows, Values::normal, 23);
+    const std::vector<float> all = c.run(table(), 0, rows, 0, 7);
     for (int begin = 0; begin < 7; ++begin)
       for (int end = begin; end <= 7; ++end) {
-        const std::vector<float> part = c.run(table(), 0, 6, begin, end);
+        const std::vector<float> part = c.run(table(), 0, rows, begin, end);
         for (std::size_t i = 0; i < part.size(); ++i) {
           const int group = static_cast<int>(i % c.stride()) / kGroupOutputs;
           const float expected = group >= begin && group < end ? all[i] : -1.0f;  // nothing else is written
           ASSERT_EQ(std::bit_cast<std::uint32_t>(part[i]), std::bit_cast<std::uint32_t>(expected)) << i;
         }
       }
-  }
+  };
+  for (const PackedKind kind : kAllKinds)
+    for (const int rows : {6, kTiledRows}) check(kind, rows);
 }
 
 // The reference itself, against f64 sums of the dequantised weights.
