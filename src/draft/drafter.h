@@ -9,6 +9,7 @@
 #include <coppice/token.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -105,6 +106,16 @@ class Drafter {
   virtual void see(int sequence, std::span<const Token> committed, const Features& features) {
     (void)sequence, (void)committed, (void)features;
   }
+
+  // How little it expects the last `last` tokens of `committed` (all of them but the first, at most), each
+  // after those before it: the mean of -ln p, without filters, infinite p of 0 counted as that of a guess
+  // among all tokens. Asked between begin() and the first predict(). Empty: it cannot say.
+  virtual std::optional<float> surprise(int sequence, std::span<const Token> committed, int last) {
+    (void)sequence, (void)committed, (void)last;
+    return std::nullopt;
+  }
+  // Whether Budget::capacity and exit change how it runs.
+  virtual bool slims() const { return false; }
 
   // What one of its passes reads, about; 0 for cheap ones. What a pass costs is guessed from it at first.
   virtual std::size_t pass_bytes() const { return 0; }

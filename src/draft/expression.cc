@@ -10,6 +10,7 @@ namespace coppice::core {
 namespace {
 
 constexpr std::size_t kMaxLength = 4096;
+constexpr std::string_view kDrafters = "drafters";
 constexpr int kMaxNesting = 8;    // stages inside stages; each is a model in memory
 constexpr int kMaxDrafters = 32;  // bits of a SourceMask
 
@@ -20,12 +21,10 @@ bool is_bare(char c) { return !is_space(c) && std::string_view("(),|\"").find(c)
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, std::string_view kind) : text_(text), kind_(kind) {}
 
   Result<DrafterMix> parse() {
-    if (text_.size() > kMaxLength)
-      return fail(fmt::format("drafters: the expression has {} characters; at most {} are read", text_.size(),
-                              kMaxLength));
+    COPPICE_TRY_STATUS(check_length());
     skip_spaces();
     if (word() == "none" && rest_is_empty(at_ + 4)) return DrafterMix{};
     COPPICE_TRY(DrafterMix mix, parse_mix(0));
@@ -33,7 +32,20 @@ class Parser {
     return mix;
   }
 
+  Result<DrafterNode> parse_call() {
+    COPPICE_TRY_STATUS(check_length());
+    COPPICE_TRY(DrafterNode node, parse_drafter(0));
+    skip_spaces();
+    if (at_ < text_.size()) return error("expected the end");
+    return node;
+  }
+
  private:
+  Status check_length() const {
+    if (text_.size() <= kMaxLength) return {};
+    return fail(fmt::format("{}: the expression has {} characters; at most {} are read", kind_, text_.size(),
+                            kMaxLength));
+  }
   Result<DrafterMix> parse_mix(int nesting) {
     if (nesting > kMaxNesting)
       return error(fmt::format("drafters are nested more than {} deep", kMaxNesting));
@@ -50,7 +62,9 @@ class Parser {
     DrafterNode node;
     node.column = column();
     node.name = word();
-    if (node.name.empty()) return error("expected the name of a drafter, such as `lookup`, or `none`");
+    if (node.name.empty())
+      return error(kind_ == kDrafters ? "expected the name of a drafter, such as `lookup`, or `none`"
+                                      : "expected a name");
     if (node.name == "none") return error("`none` stands alone: it cannot be mixed or nested");
     if (++drafters_ > kMaxDrafters)
       return error(fmt::format("there are more than {} drafters", kMaxDrafters));
@@ -135,11 +149,11 @@ class Parser {
   }
   int column() const { return static_cast<int>(at_) + 1; }
   tl::unexpected<Error> error(std::string_view what) const { return error_at(at_, what); }
-  static tl::unexpected<Error> error_at(std::size_t at, std::string_view what) {
-    return fail(fmt::format("drafters, column {}: {}", at + 1, what));
+  tl::unexpected<Error> error_at(std::size_t at, std::string_view what) const {
+    return fail(fmt::format("{}, column {}: {}", kind_, at + 1, what));
   }
 
-  std::string_view text_;
+  std::string_view text_, kind_;
   std::size_t at_ = 0;
   int drafters_ = 0;
 };
@@ -170,7 +184,11 @@ std::string to_string(const DrafterNode& node) {
 
 }  // namespace
 
-Result<DrafterMix> parse_drafters(std::string_view text) { return Parser(text).parse(); }
+Result<DrafterMix> parse_drafters(std::string_view text) { return Parser(text, kDrafters).parse(); }
+
+Result<DrafterNode> parse_call(std::string_view text, std::string_view kind) {
+  return Parser(text, kind).parse_call();
+}
 
 std::string to_string(const DrafterMix& mix) {
   if (mix.empty()) return "none";

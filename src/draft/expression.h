@@ -30,6 +30,8 @@ struct DrafterNode {
 // Errors give the column and what would be right. Length, nesting and the number of drafters are bounded.
 // `none` gives an empty mix. Names are not looked up here: that is make_grower's part (registry.h).
 Result<DrafterMix> parse_drafters(std::string_view text);
+// One name with its arguments: how policies are named too. `kind` ("policy") begins every error.
+Result<DrafterNode> parse_call(std::string_view text, std::string_view kind);
 // Parses to the same mix again, columns aside.
 std::string to_string(const DrafterMix& mix);
 

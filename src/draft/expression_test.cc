@@ -105,5 +105,15 @@ TEST(Expression, LengthNestingAndNumberAreBounded) {
   EXPECT_NE(round_trip("lookup(" + std::string(5000, 'A') + ")").find("at most 4096"), std::string::npos);
 }
 
+TEST(Expression, ACallIsOneNameWithItsArguments) {
+  const DrafterNode call = *parse_call(" adaptive-paper( tau=0.6, gate = \"a gate\" ) ", "policy");
+  EXPECT_EQ(call.name, "adaptive-paper");
+  ASSERT_EQ(call.options.size(), 2u);
+  EXPECT_EQ(call.options[0].second, "0.6");
+  EXPECT_EQ(call.options[1].second, "a gate");
+  EXPECT_EQ(parse_call("", "policy").error().message, "policy, column 1: expected a name");
+  EXPECT_EQ(parse_call("auto | fixed", "policy").error().message, "policy, column 6: expected the end");
+}
+
 }  // namespace
 }  // namespace coppice::core

@@ -54,13 +54,25 @@ void Grower::State::ask(int n, bool with_costly) {
       std::fill_n(count, n, -1);
       continue;
     }
-    for (int i = 0; i < n; ++i) {
-      queries[i].candidates = &candidates[(d * capacity + i) * kMaxCandidates];
-      queries[i].count = 0;
-    }
-    drafters[d]->predict({queries.data(), static_cast<std::size_t>(n)});
-    for (int i = 0; i < n; ++i) count[i] = std::clamp(queries[i].count, 0, kMaxCandidates);
+    ask_drafter(d, n);
   }
+}
+
+void Grower::State::ask_drafter(std::size_t d, int n) {
+  int* count = &counts[d * capacity];
+  some.clear();
+  for (int i = 0; i < n; ++i) {
+    count[i] = -1;
+    if (!may_ask(d, queries[i])) continue;
+    queries[i].candidates = &candidates[(d * capacity + i) * kMaxCandidates];
+    queries[i].count = 0;
+    some.push_back(queries[i]);
+  }
+  if (some.empty()) return;
+  drafters[d]->predict(some);
+  auto answered = some.begin();
+  for (int i = 0; i < n; ++i)
+    if (may_ask(d, queries[i])) count[i] = std::clamp((answered++)->count, 0, kMaxCandidates);
 }
 
 // The union of candidates of query i into tokens/sources: best of each drafter first, then their second...
@@ -134,6 +146,11 @@ void Grower::State::push_children(JobState& state, int parent, const Opinions& o
                     [&](int a, int b) { return chances[a] != chances[b] ? chances[a] > chances[b] : a < b; });
   for (int k = 0; k < most; ++k) {
     const int c = order[k];
+    if (chances[c] < state.job->budget.least_chance) {
+      // The others are no likelier.
+      while (k < most && state.worth(state.grown[parent].value * chances[order[k]])) ++state.rejected, ++k;
+      break;
+    }
     Grown child;
     child.sibling = k;
     child.token = o.tokens[c];
@@ -163,15 +180,18 @@ bool Grower::State::draw_children(JobState& state, int parent, const Query& quer
   std::size_t d = 0;
   std::span<const float> q;
   for (; d < drafters.size(); ++d)
-    if (shapes[d].costly && !(q = drafters[d]->distribution(query)).empty()) break;
+    if (shapes[d].costly && may_ask(d, query) && !(q = drafters[d]->distribution(query)).empty()) break;
   if (q.empty()) return false;
   const int sureness = SiblingChances::sureness(q);
   const auto chances = drawing.chances().chances(sureness);
   // Ancestors and earlier siblings come before the last of them in the tree.
   const int room = state.job->budget.nodes - state.grown[parent].depth;
   const int most = std::min({kMaxDrawn, state.job->budget.width, room});
+  int worth = 0;
+  while (worth < most && state.worth(state.grown[parent].value * chances[worth])) ++worth;
   int count = 0;
-  while (count < most && state.worth(state.grown[parent].value * chances[count])) ++count;
+  while (count < worth && chances[count] >= state.job->budget.least_chance) ++count;
+  state.rejected += worth - count;
   const int drawn = drawing.draw(query.state.path, q, count);
   COPPICE_CHECK(drawn >= 0);
   Drawing::Node& node = drawing.node(drawn);
@@ -191,7 +211,7 @@ bool Grower::State::draw_children(JobState& state, int parent, const Query& quer
 
 bool Grower::State::known(const Query& query) const {
   for (std::size_t d = 0; d < drafters.size(); ++d)
-    if (shapes[d].costly && !drafters[d]->knows(query)) return false;
+    if (shapes[d].costly && may_ask(d, query) && !drafters[d]->knows(query)) return false;
   return true;
 }
 
@@ -205,6 +225,7 @@ void Grower::State::start(JobState& state, GrowJob& job) {
   state.best.clear();
   state.parked.clear();
   state.order = 0;
+  state.rejected = 0;
   state.cheap_only = !job.budget.costly;
   if (job.budget.nodes <= 0 || job.budget.depth <= 0) return;
   const auto add = [&](int node) {
@@ -341,6 +362,7 @@ Grower::Grower(std::vector<std::unique_ptr<Drafter>> drafters, const Options& op
   s.fresh.reserve(capacity);
   s.next.reserve(capacity);
   s.queries.resize(capacity);
+  s.some.reserve(capacity);
   s.paths.resize(capacity * kMaxTreeDepth);
   s.candidates.resize(s.drafters.size() * capacity * kMaxCandidates);
   s.counts.resize(s.drafters.size() * capacity);
@@ -405,7 +427,10 @@ void Grower::grow(std::span<GrowJob> jobs) {
       s.park_or_go_on(j);
     }
   }
-  for (int j = 0; j < n; ++j) s.write(s.jobs[j]);
+  for (int j = 0; j < n; ++j) {
+    s.write(s.jobs[j]);
+    jobs[j].rejected = s.jobs[j].rejected;
+  }
 }
 
 void Grower::observe(int sequence, std::span<const Token> committed, std::span<const Token> accepted) {

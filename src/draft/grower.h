@@ -5,6 +5,7 @@
 #include <coppice/error.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct GrowJob {
   TokenTree* tree = nullptr;  // reset(root) by the caller; guesses are added below the root, or, when the
                               // tree already has nodes (a stage's memory), below `from`
   std::span<const int> from;  // nodes to grow below; empty: the root
+  int rejected = 0;           // out: guesses worth a row that were under budget.least_chance
 };
 
 struct Opinions;
@@ -53,6 +55,15 @@ class Grower {
   // Layers whose states some drafter reads, ascending; and what the target computed there (Drafter::see).
   std::span<const int> feature_layers() const;
   void see(int sequence, std::span<const Token> committed, const Features& features);
+
+  // What the draft among `drafters` that reads least makes of the prompt (Drafter::surprise); empty: none can
+  // say.
+  std::optional<float> surprise(int sequence, std::span<const Token> committed, int last,
+                                SourceMask drafters);
+  // ln of the chance that a costly one of `drafters` gave `token` at this node of the last tree, before
+  // observe(): as it listed it, else of all it did not list, the most it can have been. Empty: none was asked
+  // there.
+  std::optional<float> logprob(int sequence, const PathState& at, Token token, SourceMask drafters);
 
   // For acceptance = rejection: what the children of this node of the last tree were drawn from, [vocab],
   // valid until observe(); empty when they are certain guesses. `at`: committed as when the tree was grown.

@@ -45,6 +45,7 @@ struct JobState {
   std::vector<Waiting> heap;
   std::vector<float> best;  // the best values of new nodes, descending, at most budget.nodes
   std::vector<int> parked;  // grown nodes that wait for a costly pass
+  int rejected = 0;         // guesses worth a row, but under budget.least_chance
   std::uint32_t order = 0;
   bool cheap_only = false;
 
@@ -98,6 +99,7 @@ struct Grower::State {
   int capacity = 0;
   std::vector<Ask> fresh, next;
   std::vector<Query> queries;
+  std::vector<Query> some;            // of them, those that may ask a drafter
   std::vector<Token> paths;           // [capacity, kMaxTreeDepth]
   std::vector<Candidate> candidates;  // [drafters, capacity, kMaxCandidates]
   std::vector<int> counts;            // [drafters, capacity]; -1: not asked
@@ -108,6 +110,10 @@ struct Grower::State {
 
   void set_query(int i, int sequence, const PathState& at, const Budget& budget, float value);
   void ask(int n, bool with_costly);
+  void ask_drafter(std::size_t d, int n);
+  bool may_ask(std::size_t d, const Query& query) const {
+    return !shapes[d].costly || (query.budget.drafters >> d & 1) != 0;
+  }
   Opinions gather(int i);
   int unite(int i);
   void expand(std::span<const Ask> asks, bool with_costly);

@@ -377,5 +377,56 @@ TEST(ChanceWithNoise, IsThePosteriorOfAGumbelMaxDraw) {
   EXPECT_NEAR(mean, 0.3, 1e-3);
 }
 
+TEST(Grower, UnlikelyGuessesAreNotGrownAndCounted) {
+  Bench bench({new FakeDrafter(two)});
+  Budget budget{5, 2, 0.01f};
+  budget.least_chance = 0.35f;  // of a guess given its parent, not of the whole path
+  bench.tree.reset(9);
+  GrowJob job{0, bench.committed, &bench.sampler, budget, &bench.tree, {}};
+  bench.grower->grow({&job, 1});
+  EXPECT_EQ(paths(bench.tree), (Paths{{1}, {1, 1}}));
+  EXPECT_EQ(job.rejected, 2) << "token 2 below the root and below 1";
+}
+
+TEST(Grower, ACostlyDrafterThatIsNotAllowedIsNotAskedAndTheOthersAre) {
+  auto* first = new FakeDrafter([](const Query&) { return std::vector<Candidate>{{1, 0.0f}}; }, true);
+  auto* second = new FakeDrafter([](const Query&) { return std::vector<Candidate>{{2, 0.0f}}; }, true);
+  auto* cheap = new FakeDrafter([](const Query&) { return std::vector<Candidate>{{3, 0.0f}}; });
+  Bench bench({first, second, cheap}, 2);
+  std::vector<TokenTree> trees(2);
+  std::vector<GrowJob> jobs;
+  for (int s = 0; s < 2; ++s) {
+    Budget budget{8, 1, 0.0f};
+    budget.drafters = s == 0 ? 0b010 : 0b001;  // the cheap one needs no leave
+    trees[static_cast<std::size_t>(s)].reset(9);
+    jobs.push_back({s, bench.committed, &bench.sampler, budget, &trees[static_cast<std::size_t>(s)], {}});
+  }
+  bench.grower->grow(jobs);
+  EXPECT_EQ(first->sizes, std::vector<int>{1});
+  EXPECT_EQ(second->sizes, std::vector<int>{1});
+  EXPECT_EQ(trees[0].child(0, 1), kNoNode);
+  EXPECT_NE(trees[0].child(0, 2), kNoNode);
+  EXPECT_NE(trees[0].child(0, 3), kNoNode);
+  EXPECT_NE(trees[1].child(0, 1), kNoNode);
+  EXPECT_EQ(trees[1].child(0, 2), kNoNode);
+  EXPECT_EQ(trees[0].sources(trees[0].child(0, 2)), 2u);
+}
+
+TEST(Grower, SaysWhatTheDraftThoughtOfAToken) {
+  auto* costly = new FakeDrafter(
+      [](const Query&) {
+        return std::vector<Candidate>{{1, std::log(0.6f)}, {2, std::log(0.3f)}};
+      },
+      true);
+  Bench bench({costly, new FakeDrafter(two)});
+  bench.grow({1, 1, 0.0f});
+  const PathState root{bench.committed, {}};
+  EXPECT_FLOAT_EQ(*bench.grower->logprob(0, root, 2, ~0u), std::log(0.3f));
+  EXPECT_NEAR(*bench.grower->logprob(0, root, 5, ~0u), std::log(0.1), 1e-5) << "all it did not list";
+  const Token path[] = {1};
+  EXPECT_FALSE(bench.grower->logprob(0, {bench.committed, path}, 2, ~0u)) << "it was not asked there";
+  EXPECT_FALSE(bench.grower->logprob(0, root, 2, 0b10)) << "a cheap drafter is no draft";
+}
+
 }  // namespace
 }  // namespace coppice::core

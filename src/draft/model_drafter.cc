@@ -16,6 +16,12 @@ int width_for(const Model& model, float capacity) {
   return nearest;
 }
 
+int variant_for(const Model& model, const Budget& budget) {
+  const auto variants = model.variants();
+  if (budget.exit && variants.back().name == "exit") return static_cast<int>(variants.size()) - 1;
+  return width_for(model, budget.capacity);
+}
+
 ModelDrafter::ModelDrafter(std::unique_ptr<Context> context, std::unique_ptr<Grower> inner,
                            const Options& options)
     : context_(std::move(context)),
@@ -25,6 +31,7 @@ ModelDrafter::ModelDrafter(std::unique_ptr<Context> context, std::unique_ptr<Gro
       scratch_(context_->model().config().vocab) {
   if (inner_)
     for (const auto& drafter : inner_->drafters()) drafter->serve_a_draft();
+  plain_ = *Sampler::make({}, context_->model().config().vocab, {});
   variants_ = static_cast<int>(context_->model().variants().size());
   limit_ = std::min(options.context, context_->model().config().context_length);
   for (Sequence& s : sequences_) {
@@ -171,8 +178,8 @@ int ModelDrafter::place(const Query& query) {
   if (out_of_reach(s, query.state)) return kNoNode;
   s.committed = query.state.committed;
   s.sampler = query.sampler;
-  s.variant = options_.variant != kByCapacity ? options_.variant
-                                              : width_for(context_->model(), query.budget.capacity);
+  s.variant =
+      options_.variant != kByCapacity ? options_.variant : variant_for(context_->model(), query.budget);
   int node = 0;
   for (const Token token : query.state.path) {
     // The value of what was guessed is now known better, but never above its parent's.

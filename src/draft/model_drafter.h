@@ -55,6 +55,8 @@ class ModelDrafter : public Drafter {
   std::span<const float> distribution(const Query& query) const override;
   void serve_a_draft() override { serves_a_draft_ = true; }
   void observe(int sequence, std::span<const Token> accepted) override;
+  std::optional<float> surprise(int sequence, std::span<const Token> committed, int last) override;
+  bool slims() const override { return options_.variant == kByCapacity && variants_ > 1; }
   std::size_t pass_bytes() const override { return context_->model().weight_bytes(); }
   PassCost take_cost() override;
 
@@ -108,6 +110,7 @@ class ModelDrafter : public Drafter {
   int limit_ = 0;     // positions a sequence may have
   std::vector<Sequence> sequences_;
   Sampler::Scratch scratch_;
+  Sampler plain_;  // no filters: for surprise()
   // Of one predict().
   std::vector<int> nodes_;    // of the queries
   std::vector<int> touched_;  // sequences that need a pass
@@ -120,6 +123,8 @@ class ModelDrafter : public Drafter {
 
 // The width of `model` whose factor is nearest to `capacity`, the narrower of two; never its exit.
 int width_for(const Model& model, float capacity);
+// The exit, if the budget asks for it and there is one, else the width for its capacity.
+int variant_for(const Model& model, const Budget& budget);
 
 // nodes= and depth= of the guesses in one pass (model_rows.cc).
 Status inner_options(const DrafterNode& node, ModelDrafter::Options& options);

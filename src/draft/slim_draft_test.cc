@@ -127,5 +127,50 @@ TEST(SlimDraft, AFixedWidthStaysAndReadsLess) {
   }
 }
 
+TEST(SlimDraft, TheExitIsTakenWhereTheBudgetAsksForItAndThereIsOne) {
+  Slim slim;
+  Budget budget;
+  budget.capacity = 0.5f;
+  budget.exit = true;
+  EXPECT_EQ(slim.model->variants()[static_cast<std::size_t>(variant_for(*slim.model, budget))].name, "exit");
+  budget.exit = false;
+  EXPECT_EQ(variant_for(*slim.model, budget), width_for(*slim.model, 0.5f));
+  ThreadPool pool(1);
+  const auto whole = testing::make_model({}, pool);
+  budget.exit = true;
+  EXPECT_EQ(variant_for(*whole, budget), 0);
+  EXPECT_TRUE(slim.drafter()->slims());
+  EXPECT_FALSE(slim.drafter(1)->slims());
+}
+
+// The mean of -ln p along the text's end, whatever the draft has in its cache; and what it says afterwards is
+// what it would have said.
+TEST(SlimDraft, SaysHowLittleItExpectedAPromptAndGoesOnAsIfNotAsked) {
+  Slim slim;
+  const auto tokens = testing::some_tokens(90, 320);
+  auto context = testing::make_context(slim.model, slim.pool);
+  const auto logits = testing::run_chain(*context, *context->cache().open(), tokens, 32);
+  Sampler::Scratch scratch(320);
+  double sum = 0;
+  for (std::size_t p = 69; p < 89; ++p)
+    sum -= slim.sampler.logprob(tokens[p + 1], logits[p], {std::span(tokens).first(p + 1), {}}, scratch);
+  auto drafter = slim.drafter(), silent = slim.drafter();
+  for (int round = 0; round < 2; ++round) {  // the second finds the prompt in its cache
+    ASSERT_TRUE(drafter->begin(0, tokens, slim.sampler));
+    EXPECT_NEAR(*drafter->surprise(0, tokens, 20), sum / 20, 1e-5);
+    Answer asked(slim.sampler, tokens, 1.0f), unasked(slim.sampler, tokens, 1.0f);
+    drafter->predict({&asked.query, 1});
+    if (round == 0) {
+      ASSERT_TRUE(silent->begin(0, tokens, slim.sampler));
+    }
+    silent->predict({&unasked.query, 1});
+    EXPECT_EQ(said(asked.query), said(unasked.query));
+    EXPECT_GT(asked.query.count, 0);
+    drafter->end(0);
+  }
+  ASSERT_TRUE(drafter->begin(0, std::span(tokens).first(1), slim.sampler));
+  EXPECT_FALSE(drafter->surprise(0, std::span(tokens).first(1), 20)) << "nothing comes before the first";
+}
+
 }  // namespace
 }  // namespace coppice::core

@@ -279,6 +279,20 @@ int Sampler::rank(const LogitRow& logits, const PathState& state, Scratch& scrat
   return count;
 }
 
+float Sampler::logprob(Token token, const LogitRow& logits, const PathState& state, Scratch& scratch) const {
+  const int argmax = process(logits, state, scratch);
+  if (argmax < 0) return kNever;
+  const float temperature = options_.temperature == 0 ? 1.0f : options_.temperature;
+  Survivors survivors(scratch, argmax, temperature);
+  if (options_.temperature > 0) survivors.apply(options_);
+  const auto ids = survivors.ids();
+  if (!survivors.all() && std::find(ids.begin(), ids.end(), token) == ids.end()) return kNever;
+  const double log_sum = log_exact(survivors.normaliser());
+  scratch.make(token / kLogitGroup);
+  return static_cast<float>(
+      (static_cast<double>(scratch.logits[token]) - scratch.logits[argmax]) / temperature - log_sum);
+}
+
 Status Sampler::distribution(const LogitRow& logits, const PathState& state, Scratch& scratch) const {
   const int argmax = process(logits, state, scratch);
   if (argmax < 0) return nothing_to_draw();

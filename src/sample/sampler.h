@@ -75,6 +75,10 @@ class Sampler {
   // are those of rejection sampling: the most probable ones, no noise.
   int rank(const LogitRow& logits, const PathState& state, Scratch& scratch, std::span<Ranked> out) const;
 
+  // Natural log of the chance of one token under the filtered, tempered distribution, as rank() says it;
+  // -infinity for one that cannot be drawn.
+  float logprob(Token token, const LogitRow& logits, const PathState& state, Scratch& scratch) const;
+
   // The filtered, tempered, normalised distribution into scratch.probabilities (for rejection sampling; T =
   // 0: a point mass). The same errors as draw().
   Status distribution(const LogitRow& logits, const PathState& state, Scratch& scratch) const;

@@ -350,5 +350,32 @@ TEST(Sampler, LogprobsAreThoseBeforeFiltersAndTemperature) {
   EXPECT_NEAR(scratch.top[2].logprob, 1 - std::log(total), 1e-6);
 }
 
+TEST(Sampler, TheChanceOfOneTokenIsThatOfItsRanking) {
+  constexpr int kVocab = 300;
+  for (const float temperature : {0.0f, 0.7f, 2.0f})
+    for (const int top_k : {0, 5}) {
+      Sampling options;
+      options.temperature = temperature;
+      options.top_k = top_k;
+      const Sampler sampler = sampler_of(options, kVocab);
+      Sampler::Scratch scratch(kVocab);
+      const std::vector<float> logits = random_logits(kVocab, 3);
+      Ranked ranked[8];
+      const int count = sampler.rank(logits, {}, scratch, ranked);
+      for (int i = 0; i < count; ++i)
+        EXPECT_EQ(sampler.logprob(ranked[i].token, logits, {}, scratch), ranked[i].logprob);
+      const bool filtered = temperature > 0 && top_k > 0;
+      double sum = 0;
+      int possible = 0;
+      for (Token token = 0; token < kVocab; ++token) {
+        const float logprob = sampler.logprob(token, logits, {}, scratch);
+        sum += std::exp(static_cast<double>(logprob));
+        possible += logprob > -kInfinity ? 1 : 0;
+      }
+      EXPECT_NEAR(sum, 1, 1e-4);
+      EXPECT_EQ(possible, filtered ? top_k : kVocab);
+    }
+}
+
 }  // namespace
 }  // namespace coppice::core

@@ -84,6 +84,23 @@ void TokenTree::keep_best(int nodes, int* kept) {
                    [&](int a, int b) { return value_[a] != value_[b] ? value_[a] > value_[b] : a < b; });
   std::fill_n(moved.begin(), old_size, kNoNode);
   for (int i = 0; i <= keep; ++i) moved[order[i]] = 0;
+  move_together(moved.data());
+  if (kept != nullptr) std::copy_n(moved.begin(), old_size, kept);
+}
+
+void TokenTree::keep(std::span<const std::uint8_t> wanted) {
+  COPPICE_CHECK(static_cast<int>(wanted.size()) == size());
+  std::array<int, kMaxTreeNodes> moved;
+  for (int i = 0; i < size(); ++i) {
+    moved[i] = i == 0 || wanted[i] != 0 ? 0 : kNoNode;
+    COPPICE_CHECK(i == 0 || moved[i] == kNoNode || moved[parent_[i]] != kNoNode);
+  }
+  move_together(moved.data());
+}
+
+// moved: [size], kNoNode for a node that goes; receives the new index of the others.
+void TokenTree::move_together(int* moved) {
+  const int old_size = size();
   int size = 0;
   for (int i = 0; i < old_size; ++i) {
     if (moved[i] == kNoNode) continue;
@@ -108,7 +125,6 @@ void TokenTree::keep_best(int nodes, int* kept) {
     (first_child_[parent] == kNoNode ? first_child_[parent] : next_sibling_[last_child_[parent]]) = i;
     last_child_[parent] = i;
   }
-  if (kept != nullptr) std::copy_n(moved.begin(), old_size, kept);
 }
 
 }  // namespace coppice::core

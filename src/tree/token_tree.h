@@ -46,8 +46,12 @@ class TokenTree {
   // stay because values do not rise. `kept` (optional, [old size]) receives the new index of each node, or
   // kNoNode.
   void keep_best(int nodes, int* kept = nullptr);
+  // Keeps the root and the nodes n with wanted[n] != 0, in order. Whoever is wanted has a parent that is.
+  void keep(std::span<const std::uint8_t> wanted);
 
  private:
+  void move_together(int* moved);
+
   int capacity_;
   std::vector<Token> token_;
   std::vector<int> parent_, depth_, first_child_, last_child_, next_sibling_;
@@ -63,8 +67,11 @@ struct Budget {
   float capacity = 1.0f;  // width factor of a slimmable draft
   // The least gain, in expected tokens, that another pass of a costly drafter is worth. 0: no early stopping.
   float pass_price = 0.0f;
-  int width = kMaxBranches;  // children a node may have; 1: a chain
-  bool costly = true;        // whether drafters that run a model are asked at all
+  int width = kMaxBranches;              // children a node may have; 1: a chain
+  bool costly = true;                    // whether drafters that run a model are asked at all
+  SourceMask drafters = ~SourceMask{0};  // which of those may be asked, by their bits in the mix
+  float least_chance = 0.0f;             // of a guess, given that its parent is taken; 0: any
+  bool exit = false;                     // a slimmable draft stops at its early exit, where it has one
 };
 
 }  // namespace coppice::core

@@ -132,5 +132,22 @@ TEST(TokenTree, KeepBestKeepsTheMostValuableNodesTheirAncestorsAndTheirOrder) {
   }
 }
 
+TEST(TokenTree, KeepsWhatIsNamedInItsOrder) {
+  TokenTree tree;
+  tree.add(0, 1, 0.5f, 0.5f, 1);
+  tree.add(0, 2, 0.4f, 0.4f, 2);
+  tree.add(1, 3, 0.9f, 0.45f, 1);
+  tree.add(2, 4, 0.8f, 0.32f, 4);
+  const std::uint8_t named[] = {0, 0, 1, 0, 1};  // the root stays by itself
+  tree.keep(named);
+  ASSERT_EQ(tree.size(), 3);
+  EXPECT_EQ(tree.token(1), 2);
+  EXPECT_EQ(tree.token(2), 4);
+  EXPECT_EQ(tree.parent(2), 1);
+  EXPECT_EQ(tree.sources(2), 4u);
+  EXPECT_EQ(tree.child(0, 1), kNoNode);
+  EXPECT_EQ(tree.first_child(0), 1);
+}
+
 }  // namespace
 }  // namespace coppice::core
