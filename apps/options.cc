@@ -169,7 +169,9 @@ void SpeculationFlags::add(CLI::App& app, bool drafters) {
       ->group(group)
       ->capture_default_str();
   app.add_option("--policy", speculation.policy,
-                 "how much to draft, within these limits: auto (what pays), fixed (always all of it)")
+                 "how much to draft, within these limits: auto (what pays), fixed (always all of it), "
+                 "adaptive-paper or adaptive-fitted (rules of confidence, with options as in "
+                 "\"adaptive-paper(batch=8)\": docs/policies.md)")
       ->group(group)
       ->capture_default_str();
 }
@@ -247,6 +249,9 @@ std::string stats_json(const Stats& stats, int indent) {
   const auto upto = [&](const auto& values) {
     return std::vector<std::uint64_t>(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(depths));
   };
+  nlohmann::ordered_json decisions = nlohmann::ordered_json::object();
+  for (std::size_t r = 0; r < kRules; ++r)
+    if (stats.decisions[r] > 0) decisions[std::string(to_string(static_cast<Rule>(r)))] = stats.decisions[r];
   nlohmann::ordered_json out = {{"prompt_tokens", stats.prompt_tokens},
                                 {"reused_tokens", stats.reused_tokens},
                                 {"tokens", stats.tokens},
@@ -272,6 +277,7 @@ std::string stats_json(const Stats& stats, int indent) {
                                 {"tokens_per_second", stats.tokens_per_second()},
                                 {"reached_at_depth", upto(stats.reached_at_depth)},
                                 {"accepted_at_depth", upto(stats.accepted_at_depth)},
+                                {"decisions", decisions},
                                 {"sources", sources}};
   return out.dump(indent);
 }

@@ -3,6 +3,7 @@
 
 #include <coppice/bench.h>
 #include <coppice/corpus.h>
+#include <coppice/decision.h>
 #include <coppice/engine.h>
 #include <coppice/error.h>
 #include <coppice/model.h>

@@ -61,6 +61,8 @@ struct Event {
   std::string_view text;            // complete characters only, nothing that might become a stop string
   const TreeTrace* tree = nullptr;  // if asked for
   double prefill = 1.0;             // fraction of the prompt done; tokens are empty while it is under 1
+  // Of the policy `adaptive`, since the last event. The last event of a request may bring nothing else.
+  std::span<const Decision> decisions;
 };
 
 struct Request {

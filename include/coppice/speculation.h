@@ -19,7 +19,8 @@ struct Speculation {
   // The least gain, in expected tokens, that one more pass of a draft model or head is worth; what is left
   // is guessed by the cheap drafters. 0: a pass for every level. For "fixed"; "auto" knows what it costs.
   float pass_price = 0.4f;
-  // How much to draft: "auto": what pays, within the limits above; "fixed": always all of it.
+  // How much to draft: "auto": what pays, within the limits above; "fixed": always all of it;
+  // "adaptive-paper", "adaptive-fitted(batch=8)", ...: by the rules of a paper (docs/policies.md).
   std::string policy = "auto";
 
   Status validate() const;  // names the first field that is out of range

@@ -1,6 +1,8 @@
 // What happened, counted. Every number on a page, in a summary line and in a bench comes from here.
 #pragma once
 
+#include <coppice/decision.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -38,8 +40,10 @@ struct Stats {
   double decode_seconds = 0;  // all of the above but prefill, and what lies between
   std::array<std::uint64_t, kDepths> reached_at_depth{};  // cycles whose tree had a node there under the path
   std::array<std::uint64_t, kDepths> accepted_at_depth{};  // ... and it was taken
+  std::array<std::uint64_t, kRules> decisions{};           // of the policy `adaptive`, by Rule
   std::vector<SourceStats> sources;
 
+  std::uint64_t decided(Rule rule) const { return decisions[static_cast<std::size_t>(rule)]; }
   double tokens_per_pass() const { return cycles ? double(tokens) / double(cycles) : 0; }
   double mean_accepted() const { return cycles ? double(accepted) / double(cycles) : 0; }
   double tokens_per_second() const { return decode_seconds > 0 ? double(tokens) / decode_seconds : 0; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/text_stream.h"
+#include "policy/policy.h"
 #include "sample/rejection.h"
 #include "sample/sampler.h"
 #include "tree/token_tree.h"
@@ -40,6 +41,12 @@ struct Active {
   Generation generation;
   std::string fresh;  // text of this pass
   TreeTrace trace;
+  // For a policy that wants them.
+  bool planned = false;              // its prompt's surprise was asked for
+  std::optional<float> surprise;     // of the prompt under a draft
+  std::vector<float> state;          // [hidden] of the target at the token before the root; empty: not known
+  std::vector<TokenChance> chances;  // of what this pass drew
+  DecisionLog log;
 
   // The prompt is read up to its last token, which is the first root.
   bool decoding(int cached) const { return cached + 1 >= static_cast<int>(tokens.size()); }

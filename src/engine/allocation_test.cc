@@ -3,6 +3,7 @@
 
 #include "base/allocation_count.h"
 #include "draft/lookup_drafter.h"
+#include "draft/model_drafter.h"
 #include "engine/engine.h"
 #include "model/random_model.h"
 
@@ -23,14 +24,22 @@ std::unique_ptr<Engine> make_engine(ThreadPool& pool, const std::string& policy)
   setup.speculation.policy = policy;
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<LookupDrafter>(1, kContext));
+  if (policy.starts_with("adaptive")) {  // which asks what a draft thinks of what is drawn
+    ModelDrafter::Options options;
+    options.context = kContext;
+    drafters.push_back(*ModelDrafter::make(setup.model, nullptr, options, pool));
+  }
   setup.grower = std::make_unique<Grower>(std::move(drafters), Grower::Options{});
   return std::move(*Engine::make(std::move(setup)));
 }
 
 TEST(Allocation, NoCycleBetweenTheFirstAndTheLastAllocates) {
   ThreadPool pool(2);
-  for (const auto& [temperature, policy] : {std::pair(0.0f, "fixed"), std::pair(1.0f, "fixed"),
-                                            std::pair(0.0f, "auto"), std::pair(1.0f, "auto")}) {
+  const char* adaptive =
+      "adaptive(tau=off, reject=off, compare=4, stop=0.5, monitor=4, rest=2, probe=2, batch=6)";
+  for (const auto& [temperature, policy] :
+       {std::pair(0.0f, "fixed"), std::pair(1.0f, "fixed"), std::pair(0.0f, "auto"), std::pair(1.0f, "auto"),
+        std::pair(0.0f, adaptive), std::pair(1.0f, adaptive)}) {
     auto engine = make_engine(pool, policy);
     Request request;
     for (Token token = 40; token < 60; ++token) request.prompt.push_back(token);

@@ -51,6 +51,7 @@ bool Engine::step() {
         std::iota(shown_.begin(), shown_.end(), request.first_row);
         show_features(request, rows_[static_cast<std::size_t>(request.first_row)].position, shown_);
       }
+      if (request.row_count > 0) note_state(request, request.first_row + request.row_count - 1);
       request.generation.stats.prefill_seconds += setup_.clock() - pass.start;
       report(request, static_cast<int>(request.generation.tokens.size()));
     }
@@ -79,8 +80,8 @@ void Engine::charge(Active& request, PassCosts& pass) {
   pass.counted = true;
 }
 
-// Who decodes in this pass, and how much each may draft.
-void Engine::plan() {
+// Who decodes in this pass.
+void Engine::collect_decoders() {
   decoding_.clear();
   decoders_.clear();
   for (auto& entry : active_) {
@@ -95,14 +96,25 @@ void Engine::plan() {
     decoding.context_left = setup_.context - decoding.length;
     decoding.by_value = !request.rejection;
     decoding.tree = &request.tree;
+    decoding.first = !request.planned;
+    if (!request.planned && wants_.surprise > 0 && request.budget.nodes > 0)
+      request.surprise =
+          setup_.grower->surprise(request.slot, request.tokens, wants_.surprise, ~SourceMask{0});
+    request.planned = true;
+    decoding.surprise = request.surprise;
+    decoding.state = request.state;
+    request.log.cycle = request.generation.stats.cycles;
+    decoding.log = &request.log;
     decoding_.push_back(decoding);
     decoders_.push_back(&request);
   }
-  policy_->plan(decoding_);
 }
 
 void Engine::grow(PassCosts& pass) {
-  plan();
+  collect_decoders();
+  // Reading a prompt for the policy is drafting, not deciding: the draft would have read it anyway.
+  const double collected = wants_.surprise > 0 ? setup_.clock() : pass.start;
+  policy_->plan(decoding_);
   const double planned = setup_.clock();
   jobs_.clear();
   for (std::size_t i = 0; i < decoders_.size(); ++i) {
@@ -115,6 +127,8 @@ void Engine::grow(PassCosts& pass) {
     if (job.budget.nodes > 0) jobs_.push_back(job);
   }
   if (setup_.grower && !jobs_.empty()) setup_.grower->grow(jobs_);
+  for (std::size_t i = 0, j = 0; i < decoders_.size(); ++i)
+    if (decoding_[i].budget.nodes > 0) decoding_[i].rejected = jobs_[j++].rejected;
   if (setup_.grower) pass.draft = setup_.grower->take_cost();
   drafted_ = pass.draft;
   const double grown = setup_.clock();
@@ -124,8 +138,8 @@ void Engine::grow(PassCosts& pass) {
     unread += static_cast<int>(entry->tokens.size()) - 1 - context_->cache().length(entry->sequence);
   prompt_room_ = unread > 0 ? policy_->prompt_rows(decoding_, std::min(unread, setup_.chunk)) : 0;
   policy_->trim(decoding_, prompt_room_);
-  pass.drafting = grown - planned;
-  pass.deciding = planned - pass.start + setup_.clock() - grown;
+  pass.drafting = grown - planned + collected - pass.start;
+  pass.deciding = planned - collected + setup_.clock() - grown;
 }
 
 void Engine::collect_rows() {
@@ -180,6 +194,7 @@ void Engine::accept(Active& request, PassCosts& pass) {
   int depth = 0;
   int node = 0;
   Token last = kNoToken;
+  request.chances.clear();
   while (true) {
     nodes[depth] = node;
     auto drawn = draw(request, node);
@@ -188,6 +203,7 @@ void Engine::accept(Active& request, PassCosts& pass) {
       break;
     }
     last = drawn->token;
+    if (wants_.chances && decoding->budget.nodes > 0) note_chance(request, *decoding, node, last);
     const int child = tree.child(node, drawn->token);
     const auto at = static_cast<std::size_t>(std::min(depth, Stats::kDepths - 1));
     if (tree.first_child(node) != kNoNode) ++stats.reached_at_depth[at];
@@ -223,19 +239,46 @@ void Engine::accept(Active& request, PassCosts& pass) {
     for (std::size_t d = 0; d < shown_.size(); ++d) shown_[d] = request.first_row + nodes[d];
     show_features(request, static_cast<int>(request.tokens.size() - 1 - shown_.size()), shown_);
   }
+  note_state(request, request.first_row + node);
   const double drawn = setup_.clock();
   observe(request, first, decoding->budget.nodes > 0);
   pass.drafting += setup_.clock() - drawn;
   decoding->drawn = std::span<const Token>(request.tokens)
                         .last(request.generation.tokens.size() - static_cast<std::size_t>(first));
+  decoding->chances = request.chances;
   report(request, first);
+}
+
+// The tokens at a node of this pass's tree: what was drawn on the way there has been appended.
+PathState Engine::state_at(const Active& request, int node) const {
+  const auto depth = static_cast<std::size_t>(request.tree.depth(node));
+  const std::span<const Token> all = request.tokens;
+  return {all.first(all.size() - depth), all.last(depth)};
+}
+
+// What target and draft thought of a token before it was drawn, where a draft was asked.
+void Engine::note_chance(Active& request, const Decoding& decoding, int node, Token drawn) {
+  const PathState state = state_at(request, node);
+  const auto draft = setup_.grower->logprob(request.slot, state, drawn, decoding.budget.drafters);
+  if (!draft) return;
+  const int row = request.first_row + node;
+  const LogitRow logits{context_->logits(row), context_->maxima(row)};
+  request.chances.push_back({request.sampler.logprob(drawn, logits, state, scratch_), *draft});
+}
+
+// The residual stream at the token before the next root, for the policy.
+void Engine::note_state(Active& request, int row) const {
+  if (wants_.state_layer < 0 || !reads_features(request)) return;
+  const std::vector<int>& layers = context_->options().feature_layers;
+  const auto at = std::find(layers.begin(), layers.end(), wants_.state_layer) - layers.begin();
+  const auto hidden = static_cast<std::size_t>(setup_.model->config().hidden);
+  const auto features = context_->features(row).subspan(static_cast<std::size_t>(at) * hidden, hidden);
+  request.state.assign(features.begin(), features.end());
 }
 
 Result<Draw> Engine::draw(Active& request, int node) {
   const TokenTree& tree = request.tree;
-  const std::size_t depth = static_cast<std::size_t>(tree.depth(node));
-  const std::span<const Token> all = request.tokens;
-  PathState state{all.first(all.size() - depth), all.last(depth)};
+  const PathState state = state_at(request, node);
   std::span<const float> logits = context_->logits(request.first_row + node);
   if (setup_.on_logits) setup_.on_logits(request.id, state.index(), logits);
   const LogitRow row{logits, context_->maxima(request.first_row + node)};
@@ -330,6 +373,7 @@ void Engine::report(Active& request, int first) {
   event.tokens =
       std::span<const EmittedToken>(request.generation.tokens).subspan(static_cast<std::size_t>(first));
   event.text = request.fresh;
+  event.decisions = request.log.recent;
   request.generation.text += request.fresh;
   if (request.request.trace && !event.tokens.empty()) event.tree = &request.trace;
   const double before_root = static_cast<double>(request.prompt) - 1;
@@ -338,6 +382,7 @@ void Engine::report(Active& request, int first) {
   }
   if (request.request.on_event && !request.request.on_event(event)) request.cancelled = true;
   request.fresh.clear();
+  request.log.recent.clear();
   if (request.cancelled && !request.done) finish(request, StopReason::cancelled);
 }
 

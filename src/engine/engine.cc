@@ -18,21 +18,34 @@ int max_rows(const EngineSetup& setup) {
   return setup.max_requests * (setup.speculation.nodes + 1) + setup.chunk;
 }
 
+void add_drafters(const Grower& grower, double target_bytes, PolicySetup& setup) {
+  setup.cheap = false;
+  int bit = 0;
+  for (const auto& drafter : grower.drafters()) {
+    const double share = static_cast<double>(drafter->pass_bytes()) / target_bytes;
+    setup.cheap = setup.cheap || !drafter->shape().costly;
+    setup.draft_share += share;
+    if (drafter->shape().costly) setup.drafts.push_back({bit, share, drafter->slims()});
+    ++bit;
+  }
+  std::stable_sort(setup.drafts.begin(), setup.drafts.end(),
+                   [](const CostlyDrafter& a, const CostlyDrafter& b) { return a.share < b.share; });
+}
+
 // Without drafters there is nothing to decide, and nothing is measured.
-Result<std::unique_ptr<Policy>> policy_of(EngineSetup& setup, Context& context) {
+Result<ChosenPolicy> policy_of(const EngineSetup& setup) {
+  return choose_policy(setup.grower ? setup.speculation.policy : "fixed");
+}
+
+Result<std::unique_ptr<Policy>> make_policy(EngineSetup& setup, const ChosenPolicy& chosen,
+                                            Context* context) {
   if (setup.policy) return std::move(setup.policy);
-  COPPICE_TRY(const PolicyRow* row, find_policy(setup.grower ? setup.speculation.policy : "fixed"));
   PolicySetup wanted;
   wanted.requests = setup.max_requests;
-  if (setup.grower) {
-    const auto target = static_cast<double>(setup.model->weight_bytes());
-    wanted.cheap = false;
-    for (const auto& drafter : setup.grower->drafters()) {
-      wanted.cheap = wanted.cheap || !drafter->shape().costly;
-      wanted.draft_share += static_cast<double>(drafter->pass_bytes()) / target;
-    }
-  }
-  if (row->wants_costs) {
+  wanted.target = setup.model.get();
+  wanted.vocab = setup.model->config().vocab;
+  if (setup.grower) add_drafters(*setup.grower, static_cast<double>(setup.model->weight_bytes()), wanted);
+  if (chosen.row->wants_costs) {
     if (setup.costs) {
       wanted.costs = *setup.costs;
     } else {
@@ -40,10 +53,21 @@ Result<std::unique_ptr<Policy>> policy_of(EngineSetup& setup, Context& context) 
       options.context = setup.context;
       options.chunk = setup.chunk;
       options.clock = setup.clock;
-      COPPICE_TRY(wanted.costs, measure_costs(context, options));
+      COPPICE_TRY(wanted.costs, measure_costs(*context, options));
     }
   }
-  return row->make(wanted);
+  return chosen.make(wanted);
+}
+
+// What drafters and policy want to see of the target.
+std::vector<int> feature_layers(const EngineSetup& setup, const PolicyWants& wants) {
+  std::vector<int> layers;
+  if (setup.grower)
+    layers.assign(setup.grower->feature_layers().begin(), setup.grower->feature_layers().end());
+  const auto there = std::lower_bound(layers.begin(), layers.end(), wants.state_layer);
+  if (wants.state_layer >= 0 && (there == layers.end() || *there != wants.state_layer))
+    layers.insert(there, wants.state_layer);
+  return layers;
 }
 
 }  // namespace
@@ -56,6 +80,7 @@ Engine::Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_
       scratch_(setup_.model->config().vocab) {
   if (setup_.grower)
     for (const auto& drafter : setup_.grower->drafters()) drafts_ = drafts_ || drafter->shape().costly;
+  wants_ = policy_->wants();
   for (int slot = setup_.max_requests; slot-- > 0;) free_slots_.push_back(slot);
   rows_.reserve(static_cast<std::size_t>(max_rows(setup_)));
   shown_.reserve(rows_.capacity());
@@ -111,12 +136,20 @@ Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
   options.kv.slots = std::max(1, setup.speculation.nodes);
   options.max_rows = max_rows(setup);
   options.max_logits = setup.max_requests * (setup.speculation.nodes + 1);
-  if (setup.grower) {
-    const auto layers = setup.grower->feature_layers();
-    options.feature_layers.assign(layers.begin(), layers.end());
+  COPPICE_TRY(const ChosenPolicy chosen, policy_of(setup));
+  // A policy that knows what passes cost is made when they can be measured; the others may want something of
+  // the context.
+  std::unique_ptr<Policy> policy;
+  if (setup.policy || !chosen.row->wants_costs) {
+    COPPICE_TRY(policy, make_policy(setup, chosen, nullptr));
+    options.feature_layers = feature_layers(setup, policy->wants());
+  } else {
+    options.feature_layers = feature_layers(setup, {});
   }
   COPPICE_TRY(auto context, Context::make(setup.model, options, *setup.pool));
-  COPPICE_TRY(auto policy, policy_of(setup, *context));
+  if (!policy) {
+    COPPICE_TRY(policy, make_policy(setup, chosen, context.get()));
+  }
   return std::unique_ptr<Engine>(new Engine(std::move(setup), std::move(context), std::move(policy)));
 }
 
@@ -220,6 +253,10 @@ bool Engine::start(Active& request) {
   stats.prompt_tokens = prompt;
   stats.reused_tokens = static_cast<std::uint64_t>(lease->reused);
   policy_->begin(request.slot, static_cast<int>(prompt));
+  request.log.recent.reserve(DecisionLog::kMost);
+  request.log.counts = &stats.decisions;
+  if (wants_.chances) request.chances.reserve(kMaxTreeDepth + 1);
+  if (wants_.state_layer >= 0) request.state.reserve(static_cast<std::size_t>(setup_.model->config().hidden));
   for (const std::string& name : sources()) stats.sources.push_back({name, 0, 0});
   if (setup_.grower) {
     Status begun = setup_.grower->begin(request.slot, request.tokens, request.sampler);
@@ -243,10 +280,11 @@ void Engine::close(Active& request) {
   std::string rest;
   request.text.finish(rest);
   request.generation.text += rest;
-  if (!rest.empty() && request.request.on_event) {
+  if ((!rest.empty() || !request.log.recent.empty()) && request.request.on_event) {
     Event event;
     event.request = request.id;
     event.text = rest;
+    event.decisions = request.log.recent;
     request.request.on_event(event);
   }
   if (request.slot >= 0) {

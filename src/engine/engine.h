@@ -76,7 +76,7 @@ class Engine {
   void stop_those_who_must();
   void admit();
   bool start(Active& request);
-  void plan();
+  void collect_decoders();
   void grow(PassCosts& pass);
   void collect_rows();
   void add_tree_rows(Active& request);
@@ -88,6 +88,9 @@ class Engine {
   void charge(Active& request, PassCosts& pass);
   void accept(Active& request, PassCosts& pass);
   Result<Draw> draw(Active& request, int node);
+  PathState state_at(const Active& request, int node) const;
+  void note_chance(Active& request, const Decoding& decoding, int node, Token drawn);
+  void note_state(Active& request, int row) const;
   bool append(Active& request, const Draw& draw, int source);
   bool reads_features(const Active& request) const;
   void show_features(Active& request, int position, std::span<const int> rows);
@@ -103,6 +106,7 @@ class Engine {
   std::unique_ptr<Policy> policy_;
   Sequences sequences_;
   bool drafts_ = false;  // some drafter runs a model
+  PolicyWants wants_;
   Sampler::Scratch scratch_;
   std::uint64_t next_id_ = 1;
   std::vector<std::unique_ptr<Active>> waiting_, active_;

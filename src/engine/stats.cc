@@ -31,6 +31,7 @@ void Stats::add(const Stats& other) {
     reached_at_depth[d] += other.reached_at_depth[d];
     accepted_at_depth[d] += other.accepted_at_depth[d];
   }
+  for (std::size_t rule = 0; rule < kRules; ++rule) decisions[rule] += other.decisions[rule];
   for (std::size_t i = 0; i < other.sources.size(); ++i) {
     const SourceStats& theirs = other.sources[i];
     // A mix may have several drafters of one name: the second is added to the second.
@@ -45,6 +46,15 @@ void Stats::add(const Stats& other) {
       ours->accepted += theirs.accepted;
     }
   }
+}
+
+std::string_view to_string(Rule rule) {
+  static constexpr std::string_view kNames[kRules] = {
+      "draft_led",     "target_only",   "analyser_silent", "gate",      "exit",
+      "batch",         "left_out",      "early_rejection", "window_up", "window_down",
+      "upgrade_width", "upgrade_draft", "downgrade",       "failure",   "stop",
+      "probe",         "resume"};
+  return kNames[static_cast<std::size_t>(rule)];
 }
 
 std::string_view to_string(StopReason reason) {

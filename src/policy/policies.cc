@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "policy/adaptive_policy.h"
 #include "policy/auto_policy.h"
 #include "policy/policy.h"
 
@@ -16,11 +18,24 @@ class FixedPolicy : public Policy {
   }
 };
 
+Status no_options(const DrafterNode& expression) {
+  if (expression.files.empty() && expression.inner.empty() && expression.options.empty()) return {};
+  return fail(fmt::format("policy `{0}` takes no options; write {0}", expression.name));
+}
+
 constexpr PolicyRow kRows[] = {
-    {"auto", "as much as pays, by what passes cost and how likely guesses are", true,
-     [](const PolicySetup& setup) -> std::unique_ptr<Policy> { return std::make_unique<AutoPolicy>(setup); }},
-    {"fixed", "always the whole budget", false,
-     [](const PolicySetup&) -> std::unique_ptr<Policy> { return std::make_unique<FixedPolicy>(); }},
+    {"auto", "as much as pays, by what passes cost and how likely guesses are", true, no_options,
+     [](const DrafterNode&, const PolicySetup& setup) -> Result<std::unique_ptr<Policy>> {
+       return std::make_unique<AutoPolicy>(setup);
+     }},
+    {"fixed", "always the whole budget", false, no_options,
+     [](const DrafterNode&, const PolicySetup&) -> Result<std::unique_ptr<Policy>> {
+       return std::make_unique<FixedPolicy>();
+     }},
+    {"adaptive", "by rules of confidence; the same as adaptive-paper", false, check_adaptive, make_adaptive},
+    {"adaptive-paper", "by rules of confidence, with the numbers of the paper", false, check_adaptive,
+     make_adaptive},
+    {"adaptive-fitted", "the same with numbers for small drafts", false, check_adaptive, make_adaptive},
 };
 
 }  // namespace
@@ -34,13 +49,16 @@ Budget within_reach(const Decoding& request) {
 
 std::span<const PolicyRow> policy_rows() { return kRows; }
 
-Result<const PolicyRow*> find_policy(std::string_view name) {
+Result<ChosenPolicy> choose_policy(std::string_view text) {
+  COPPICE_TRY(DrafterNode expression, parse_call(text, "policy"));
   std::string choices;
   for (const PolicyRow& row : kRows) {
-    if (row.name == name) return &row;
     choices += fmt::format("{}\"{}\"", choices.empty() ? "" : ", ", row.name);
+    if (row.name != expression.name) continue;
+    COPPICE_TRY_STATUS(row.check(expression));
+    return ChosenPolicy{&row, std::move(expression)};
   }
-  return fail(fmt::format("there is no policy \"{}\"; there is {}", name, choices));
+  return fail(fmt::format("there is no policy \"{}\"; there is {}", expression.name, choices));
 }
 
 }  // namespace coppice::core

@@ -8,7 +8,7 @@ namespace {
 Budget planned(std::string_view name, int nodes, int depth, int tokens_left, int context_left) {
   PolicySetup setup;
   setup.costs.points = {{1, 1}};
-  auto policy = (*find_policy(name))->make(setup);
+  auto policy = *choose_policy(name)->make(setup);
   policy->begin(0, 10);
   Decoding request;
   request.limit.nodes = nodes;
@@ -36,7 +36,7 @@ TEST(Policies, NeverGuessPastTheLastTokenOrTheContext) {
 }
 
 TEST(Policies, AnUnknownNameIsRefusedWithTheChoices) {
-  auto policy = find_policy("fast");
+  auto policy = choose_policy("fast");
   ASSERT_FALSE(policy);
   EXPECT_NE(policy.error().message.find("\"auto\", \"fixed\""), std::string::npos);
 }

@@ -26,7 +26,7 @@ Status Speculation::validate() const {
     return fail(fmt::format("speculation.pass_price = {} is out of range; it is a number of tokens, 0 to {}",
                             pass_price, core::kMaxTreeDepth));
   }
-  if (auto known = core::find_policy(policy); !known)
+  if (auto known = core::choose_policy(policy); !known)
     return fail("speculation.policy: " + known.error().message);
   return {};
 }

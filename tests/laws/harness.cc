@@ -226,6 +226,9 @@ class RestlessPolicy : public Policy {
       request.budget = within_reach(request);
       request.budget.nodes = std::min(request.budget.nodes, static_cast<int>(next() % 20));
       request.budget.costly = next() % 3 != 0;
+      request.budget.drafters = static_cast<SourceMask>(next() % 8);
+      request.budget.least_chance = static_cast<float>(next() % 3) * 0.1f;
+      request.budget.exit = next() % 3 == 0;
       request.budget.price = static_cast<float>(next() % 3) * 0.02f;
       request.budget.pass_price = static_cast<float>(next() % 3) * 0.5f;
       request.probe = next() % 2 == 0;
@@ -407,7 +410,8 @@ Outcome run(const LawModel& model, const Case& c) {
   request.trace = true;
   request.on_event = [&](const Event& event) {
     if (event.tree != nullptr) count_acceptance(*event.tree, out);
-    if (event.tokens.empty() && event.prefill <= 1 && event.text.empty()) ++out.prefill_passes;
+    const bool prefill = event.tokens.empty() && event.text.empty() && event.decisions.empty();
+    if (prefill && event.prefill <= 1) ++out.prefill_passes;
     return true;
   };
   auto id = engine->submit(request);

@@ -49,7 +49,7 @@ struct Case {
   CacheType cache = CacheType::f16;
   int threads = 2;
   int chunk = 16;
-  std::string policy = "fixed";  // or "auto", or "restless": trims at random and drafts at random
+  std::string policy = "fixed";  // or another, or "restless": trims at random and drafts at random
   CostTable costs = {{{1, 1e-3}, {4, 1e-3}, {8, 1.5e-3}}, 0, 0, 0.8};  // what "auto" believes at first
   std::function<double()> clock = seconds;
   int max_waiting = 0, positions = 0;

@@ -203,6 +203,16 @@ TEST(RejectionLaw, TreesThatFollowWhatPassesCostEmitTheTargetsDistribution) {
   expect_exact("model(" + self() + ") | lookup", 10, 4000, std::make_unique<Timeless>());
 }
 
+// Stops and probes, a window that moves, and guesses that are left out for their chance.
+TEST(RejectionLaw, TreesThatFollowRulesOfConfidenceEmitTheTargetsDistribution) {
+  PolicySetup setup;
+  setup.requests = kAtOnce;
+  setup.drafts = {{0, 0.1, false}};
+  for (const char* policy : {"adaptive(tau=off, reject=0.05, sure=0.3, first=2, stop=off, batch=off)",
+                             "adaptive(tau=off, reject=off, sure=0.3, stop=0.5, monitor=1, rest=1, probe=1)"})
+    expect_exact("model(" + other() + ")", 10, 8000, *choose_policy(policy)->make(setup));
+}
+
 TEST(RejectionLaw, ADraftThatIsTheTargetIsNeverRefused) {
   for (const int nodes : {3, 10}) {
     const Sampled sampled = sample(drafters("model(" + self() + ")"), nodes, 2000);

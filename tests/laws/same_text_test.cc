@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "draft/katz.h"
 #include "laws/harness.h"
+#include "policy/gate.h"
 
 namespace coppice::core::laws {
 namespace {
@@ -161,6 +163,40 @@ TEST(SameText, EveryCacheTypeWithItself) {
       expect_same(plain, run(*model, c), model->name + " cache " + std::to_string(static_cast<int>(cache)));
     }
   }
+}
+
+// The paper's rules, and rules that are seldom content: everything that they can decide, they do.
+TEST(SameText, WhateverTheRulesOfConfidenceDecide) {
+  const std::string self = "\"" + random_llama().path + "\"", slim = "\"" + slim_llama().path + "\"";
+  const std::string fickle =
+      "reject=off, sure=0.02, monitor=3, rest=2, probe=2, compare=2, upgrade=0.01, failure=0.02, first=3, ";
+  const std::string gate = temporary_folder() + "/" + random_llama().name + ".gate";
+  ASSERT_TRUE(write_gate(gate, Gate::constant(0.6f, random_llama().model->config().hidden, 1)));
+  const std::string other = "\"" + other_llama().path + "\"";
+  Case base = base_case();
+  base.prompt = script_of(base, run(random_llama(), base));  // its end is what the model itself would say
+  std::array<std::uint64_t, kRules> decided{};
+  for (const NamedSampling& sampling : {kSamplings[0], kSamplings[2], kSamplings[7]}) {
+    Case c = base;
+    sampling.set(c.sampling);
+    const Outcome plain = run(random_llama(), c);
+    c.script = script_of(c, plain);
+    for (const std::string& drafters :
+         {std::string("scripted"), std::string("lookup"), "model(" + self + ") | lookup",
+          "stage(" + slim + ", lookup) | lookup", "model(" + other + ") | model(" + slim + ")"}) {
+      c.drafters = drafters;
+      for (const std::string& policy :
+           {std::string("adaptive-paper"), std::string("adaptive-fitted"),
+            "adaptive(tau=off, stop=0.2, batch=5, pool=3, " + fickle + "gate=\"" + gate + "\")",
+            "adaptive(tau=0.01, stop=off, batch=off, analyse=7, " + fickle + "acceptance=whole)"}) {
+        c.policy = policy;
+        const Outcome guessed = run(random_llama(), c);
+        expect_same(plain, guessed, std::string(sampling.name) + " " + drafters + " under " + policy);
+        for (std::size_t r = 0; r < kRules; ++r) decided[r] += guessed.generation.stats.decisions[r];
+      }
+    }
+  }
+  for (std::size_t r = 0; r < kRules; ++r) EXPECT_GT(decided[r], 0u) << to_string(static_cast<Rule>(r));
 }
 
 // Katz counts of the model's own text, so that the n-gram drafter has something to say.
