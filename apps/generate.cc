@@ -6,6 +6,7 @@
 #include "command.h"
 #include "files.h"
 #include "options.h"
+#include "policy_trace.h"
 #include "terminal.h"
 
 namespace coppice::app {
@@ -19,6 +20,7 @@ struct Generate {
   SpeculationFlags speculation;
   EngineFlags engine;
   ShowFlags show;
+  PolicyTrace trace;
   std::optional<std::string> prompt, file;
   std::string system;
   bool chat = false, json = false, special = false, quiet = false;
@@ -94,6 +96,7 @@ Result<Asked> check(const Generate& flags) {
   if (!speculation) return tl::unexpected(speculation.error());
   auto options = flags.engine.resolve(*speculation);
   if (!options) return tl::unexpected(options.error());
+  if (Status right = flags.trace.check(); !right) return tl::unexpected(right.error());
   auto text = prompt_text(flags);
   if (!text) return tl::unexpected(text.error());
   return Asked{std::move(*text), std::move(*options)};
@@ -109,7 +112,7 @@ void say_how_it_ended(const Generate& flags, const Generation& answer, int conte
   if (!flags.quiet) note("[{}]\n", summary(answer.stats));
 }
 
-Result<int> run(const Generate& flags) {
+Result<int> run(Generate& flags) {
   auto asked = check(flags);
   if (!asked) return tl::unexpected(asked.error());
   auto model = flags.model.load();
@@ -133,12 +136,14 @@ Result<int> run(const Generate& flags) {
   request.timeout_seconds = flags.timeout;
   AnswerPrinter printer(flags.show, model->tokenizer(), engine->sources());
   request.on_event = [&](const Event& event) {
+    flags.trace.hear(event);
     return flags.json ? printer.show_silently(event) : printer.show(event);
   };
   catch_interrupts();
   auto answer = engine->generate(request);
   if (!answer) return tl::unexpected(answer.error());
   if (answer->stop == StopReason::failed) return fail(answer->error);
+  if (Status written = flags.trace.write(); !written) return tl::unexpected(written.error());
   if (flags.json) {
     clear_progress();
     print_json(*answer, request, *engine, *model);
@@ -175,6 +180,7 @@ void add_generate(CLI::App& app, const Choose& choose) {
   flags->engine.add(*command);
   flags->sampling.add(*command);
   flags->speculation.add(*command);
+  flags->trace.add(*command);
   command->callback([flags, choose] { choose([flags] { return run(*flags); }); });
 }
 

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "files.h"
 #include "options.h"
+#include "policy_trace.h"
 #include "terminal.h"
 
 namespace coppice::app {
@@ -26,6 +27,7 @@ struct Flags {
   PromptFlags prompts;
   ReportFlags report;
   ContenderFlags contenders;
+  PolicyTrace trace;
   std::vector<std::string> modes{"greedy"};
   int repeat = 1;
 };
@@ -80,7 +82,7 @@ struct Contender {
 
 class Bench {
  public:
-  Bench(const Flags& flags, std::vector<Contender> contenders)
+  Bench(Flags& flags, std::vector<Contender> contenders)
       : flags_(flags), contenders_(std::move(contenders)) {}
 
   Result<Outcome> run(const Mode& mode, std::span<const std::vector<Token>> prompts);
@@ -89,18 +91,23 @@ class Bench {
   Status one_prompt(const Mode& mode, const std::vector<Token>& prompt, std::size_t number, int repeat,
                     Outcome& out);
 
-  const Flags& flags_;
+  Flags& flags_;
   std::vector<Contender> contenders_;  // plain first
 };
 
-Result<Generation> answer_one(Engine& engine, const std::vector<Token>& prompt, const Mode& mode,
-                              std::size_t number) {
+// `trace` is told of each decision, by the name of who made it and the prompt's number.
+Result<Generation> answer_one(Contender& contender, const std::vector<Token>& prompt, const Mode& mode,
+                              std::size_t number, PolicyTrace& trace) {
   Request request;
   request.prompt = prompt;
   request.sampling = mode.sampling;
   request.sampling.stream = static_cast<std::uint32_t>(number);
-  request.on_event = [](const Event&) { return !interrupted(); };
-  auto answer = engine.generate(request);
+  const std::string name = fmt::format("{}, {}, prompt {}", contender.name, mode.name, number + 1);
+  request.on_event = [&](const Event& event) {
+    trace.hear(event, name);
+    return !interrupted();
+  };
+  auto answer = contender.engine.generate(request);
   if (answer && answer->stop == StopReason::failed) return fail(answer->error);
   return answer;
 }
@@ -117,7 +124,7 @@ Status Bench::one_prompt(const Mode& mode, const std::vector<Token>& prompt, std
   std::vector<std::optional<Generation>> answers(contenders_.size());
   for (std::size_t k = 0; k < contenders_.size(); ++k) {
     const std::size_t who = (k + number + static_cast<std::size_t>(repeat)) % contenders_.size();
-    auto answer = answer_one(contenders_[who].engine, prompt, mode, number);
+    auto answer = answer_one(contenders_[who], prompt, mode, number, flags_.trace);
     if (!answer) return tl::unexpected(answer.error());
     answers[who] = std::move(*answer);
   }
@@ -200,6 +207,7 @@ Result<Plan> make_plan(const Flags& flags) {
   auto entries = flags.contenders.read(flags.speculation, flags.engine);
   if (!entries) return tl::unexpected(entries.error());
   if (Status right = flags.report.check({flags.prompts.path}); !right) return tl::unexpected(right.error());
+  if (Status right = flags.trace.check(); !right) return tl::unexpected(right.error());
   auto prompts = flags.prompts.read();
   if (!prompts) return tl::unexpected(prompts.error());
   return Plan{std::move(*modes), std::move(*prompts), std::move(*entries)};
@@ -231,7 +239,7 @@ Result<bool> run_modes(const std::vector<Mode>& modes, Bench& bench,
   return all_same;
 }
 
-Result<int> run_decode(const Flags& flags) {
+Result<int> run_decode(Flags& flags) {
   auto plan = make_plan(flags);
   if (!plan) return tl::unexpected(plan.error());
   auto model = flags.model.load();
@@ -260,6 +268,7 @@ Result<int> run_decode(const Flags& flags) {
     return kInterrupted;
   }
   if (Status written = flags.report.write("decode", report); !written) return tl::unexpected(written.error());
+  if (Status written = flags.trace.write(); !written) return tl::unexpected(written.error());
   if (!*all_same && flags.sampling.acceptance == "keyed") {
     note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
     return kDiffers;
@@ -284,6 +293,7 @@ void add_decode(CLI::App& bench, const Choose& choose) {
   flags->sampling.add(*command);
   flags->speculation.add(*command, false);
   flags->contenders.add(*command);
+  flags->trace.add(*command);
   command->callback([flags, choose] { choose([flags] { return run_decode(*flags); }); });
 }
 

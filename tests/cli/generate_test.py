@@ -100,6 +100,31 @@ class Json(program.Case):
         self.assertIn("=>", said)
 
 
+class Policies(program.Case):
+    def test_a_policy_is_named_with_its_options_and_what_is_wrong_is_said(self):
+        plain = self.generate("--plain")["ids"]
+        for policy in ("auto", "fixed", "adaptive-paper", "adaptive-fitted(batch=8, reject=off)"):
+            self.assertEqual(self.generate("--policy", policy)["ids"], plain)
+        said = self.refused("generate", "-m", self.model, "-p", "it", "--policy", "adaptive-paper(batch=7.5)")
+        self.assertIn("batch=7.5 should be a whole number from 1 to 255, or off", said)
+        said = self.refused("generate", "-m", self.model, "-p", "it", "--policy", "slow")
+        self.assertIn('there is no policy "slow"; there is "auto", "fixed", "adaptive"', said)
+        said = self.refused("generate", "-m", self.model, "-p", "it", "--policy", "adaptive(gate=none.gate)")
+        self.assertIn("none.gate", said)
+
+    def test_the_trace_has_every_decision_that_the_statistics_count(self):
+        answer = self.generate("--policy", "adaptive(reject=off, stop=0.5, monitor=4, rest=3, probe=2)", "--policy-trace",
+                               "trace.jsonl", tokens=80)
+        counts = {}
+        for line in (self.work / "trace.jsonl").read_text().splitlines():
+            decision = json.loads(line)
+            self.assertEqual(list(decision), ["request", "cycle", "rule", "number", "threshold", "decided", "times"])
+            counts[decision["rule"]] = counts.get(decision["rule"], 0) + decision["times"]
+        self.assertEqual(counts, answer["stats"]["decisions"])
+        self.assertIn("batch", counts)
+        self.assertEqual(counts["analyser_silent"], 1)
+
+
 class Sampling(program.Case):
     def test_a_seed_is_a_text_and_another_seed_is_another(self):
         texts = [self.generate("--temp", 1, "--seed", seed)["ids"] for seed in (7, 7, 8)]
