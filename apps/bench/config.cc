@@ -85,8 +85,9 @@ Result<Mode> ConfigText::read_mode(const std::string& name, const ordered_json& 
   mode.drafters = json["drafters"].get<std::string>();
   if (json.contains("prior") && json["prior"].is_string()) mode.prior = json["prior"].get<std::string>();
   if (name == "plain") return wrong("\"plain\" is always measured; give the mode another name");
-  for (std::string* text : {&mode.drafters, &mode.prior}) {
-    if (Status filled = fill_in(who, *text, mode.missing); !filled) return tl::unexpected(filled.error());
+  for (std::string* expression : {&mode.drafters, &mode.prior}) {
+    if (Status filled = fill_in(who, *expression, mode.missing); !filled)
+      return tl::unexpected(filled.error());
   }
   DraftBudget both;
   if (Status read = read_budget(who, json, both); !read) return tl::unexpected(read.error());
