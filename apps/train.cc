@@ -1,5 +1,5 @@
 // coppice train: drafts and heads start coppice-train, a program of its own because it alone needs LibTorch;
-// the rest is fit.cc.
+// the rest is fit.cc and fit_policy.cc.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -37,11 +37,13 @@ Result<int> run(std::vector<std::string> arguments) {
 }  // namespace
 
 void add_train(CLI::App& app, const Choose& choose) {
-  CLI::App* train =
-      app.add_subcommand("train", "make what goes with a model: drafts, heads, n-grams, priors");
+  CLI::App* train = app.add_subcommand(
+      "train", "make what goes with a model: drafts, heads, n-grams, priors, gates, thresholds");
   train->require_subcommand(1);
   add_mixer_training(*train, choose);
   add_ngram_training(*train, choose);
+  add_gate_training(*train, choose);
+  add_tau_training(*train, choose);
   for (const auto& [name, what] :
        {std::pair{"draft", "distil a small draft of the model (needs LibTorch)"},
         std::pair{"head", "train a head that reads the model's states (needs LibTorch)"}}) {

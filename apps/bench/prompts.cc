@@ -13,9 +13,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A line of JSON: "prompt", the first of "turns", "question" or "text".
+// A line of JSON: "prompt", "user", the first of "turns", "question" or "text".
 std::string prompt_of(const ordered_json& line) {
-  for (const char* key : {"prompt", "question", "text"}) {
+  for (const char* key : {"prompt", "user", "question", "text"}) {
     if (line.contains(key) && line[key].is_string()) return line[key].get<std::string>();
   }
   if (line.contains("turns") && line["turns"].is_array() && !line["turns"].empty() &&
@@ -36,7 +36,9 @@ std::string name_of(const ordered_json& line, int number) {
 }  // namespace
 
 void PromptFlags::add(CLI::App& command) {
-  command.add_option("--prompts", path, "JSON lines with \"prompt\", \"turns\", \"question\" or \"text\"")
+  command
+      .add_option("--prompts", path,
+                  "JSON lines with \"prompt\", \"user\", \"turns\", \"question\" or \"text\"")
       ->required();
   command.add_option("--limit", limit, "prompts, spread over the set; 0: all")
       ->check(at_least(0))
@@ -69,8 +71,8 @@ Result<std::vector<NamedPrompt>> read_prompts(const std::string& path, int limit
   for (const auto& [number, line] : *lines) {
     const std::string prompt = prompt_of(line);
     if (prompt.empty()) {
-      return fail(
-          fmt::format("{} line {}: \"prompt\", \"turns\", \"question\" or \"text\" is wanted", path, number));
+      return fail(fmt::format(
+          "{} line {}: \"prompt\", \"user\", \"turns\", \"question\" or \"text\" is wanted", path, number));
     }
     const bool sorted = line.contains("category") && line["category"].is_string();
     prompts.push_back({name_of(line, number), prompt, sorted ? line["category"].get<std::string>() : ""});

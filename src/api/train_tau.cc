@@ -1,0 +1,186 @@
+// coppice train tau: for each prompt how confident the draft is of it, and which of plain and speculative
+// decoding was truly faster, measured in turn; then the threshold that loses least time.
+#include <coppice/engine.h>
+#include <coppice/fit_policy.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "api/draft_files.h"
+#include "api/impl.h"
+#include "api/measure.h"
+#include "base/check.h"
+#include "base/os.h"
+#include "draft/registry.h"
+#include "policy/adaptive_options.h"
+#include "policy/threshold.h"
+
+namespace coppice {
+namespace {
+
+Status check(const TrainTauOptions& options) {
+  if (options.prompts.size() < 2)
+    return fail(fmt::format("{} prompts: a threshold lies between two", options.prompts.size()));
+  if (options.tokens < 2) return fail(fmt::format("tokens = {}: should be 2 or more", options.tokens));
+  if (options.rounds < 1) return fail(fmt::format("rounds = {}: should be 1 or more", options.rounds));
+  if (options.analyse < 1) return fail(fmt::format("analyse = {}: should be 1 or more", options.analyse));
+  for (std::size_t i = 0; i < options.prompts.size(); ++i) {
+    const std::size_t size = options.prompts[i].size();
+    if (size < 2)
+      return fail(fmt::format("prompt {} has {} tokens; nobody can be surprised by it", i + 1, size));
+    if (static_cast<int>(size) + options.tokens > options.context)
+      return fail(fmt::format("prompt {} has {} tokens; with {} of answer the context of {} cannot hold it",
+                              i + 1, size, options.tokens, options.context));
+  }
+  return {};
+}
+
+class TauTrainer {
+ public:
+  TauTrainer(const Model& model, const TrainTauOptions& options) : model_(model), options_(options) {}
+
+  Result<TrainTauReport> run() {
+    TrainTauReport report;
+    report.prompts.resize(options_.prompts.size());
+    COPPICE_TRY_STATUS(weigh(report));
+    if (!stopped_) COPPICE_TRY_STATUS(measure(report));
+    report.stopped = stopped_;
+    if (stopped_) return report;
+    fit(report);
+    if (!options_.output.empty()) COPPICE_TRY_STATUS(write(report));
+    return report;
+  }
+
+ private:
+  bool go_on(const std::string& what, double fraction) {
+    stopped_ = stopped_ || (options_.progress && !options_.progress(what, fraction));
+    return !stopped_;
+  }
+  Status weigh(TrainTauReport& report);
+  Result<Engine> engine(bool drafts) const;
+  Status measure(TrainTauReport& report);
+  void fit(TrainTauReport& report) const;
+  Status write(const TrainTauReport& report) const;
+
+  const Model& model_;
+  const TrainTauOptions& options_;
+  bool stopped_ = false;
+};
+
+// As the engine asks for the policy's analyser.
+Status TauTrainer::weigh(TrainTauReport& report) {
+  core::DraftEnvironment environment;
+  const Model::Impl& target = model_.impl();
+  environment.vocabulary = &target.tokenizer.impl().tokenizer->vocabulary();
+  environment.tokenizer = target.tokenizer.impl().tokenizer.get();
+  environment.target = target.model;
+  environment.context = options_.context;
+  add_draft_files(environment, *target.pool);
+  COPPICE_TRY(const auto mix, core::parse_drafters(options_.speculation.drafters));
+  COPPICE_TRY(const auto grower, core::make_grower(mix, environment));
+  const core::Sampler greedy;
+  for (std::size_t i = 0; i < options_.prompts.size(); ++i) {
+    if (!go_on("reading prompts", static_cast<double>(i) / static_cast<double>(options_.prompts.size())))
+      break;
+    const std::vector<Token>& prompt = options_.prompts[i];
+    std::optional<float> surprise;
+    if (grower) {
+      COPPICE_TRY_STATUS(grower->begin(0, prompt, greedy));
+      surprise = grower->surprise(0, prompt, options_.analyse, ~core::SourceMask{0});
+      grower->end(0);
+    }
+    if (!surprise)
+      return fail(
+          fmt::format("`{}`: nobody there can say how confident it is of prompt {}; the analyser asks "
+                      "a draft model, model(FILE) or stage(FILE, ...)",
+                      options_.speculation.drafters, i + 1));
+    report.prompts[i].confidence = core::prompt_confidence(*surprise, model_.info().vocab);
+  }
+  return {};
+}
+
+Result<Engine> TauTrainer::engine(bool drafts) const {
+  EngineOptions options;
+  options.context = options_.context;
+  if (drafts)
+    options.speculation = options_.speculation;
+  else
+    options.speculation.nodes = 0;
+  return Engine::make(model_, options);
+}
+
+// Prompt after prompt in each round, so that nobody finds what the last round left in a cache.
+Status TauTrainer::measure(TrainTauReport& report) {
+  COPPICE_TRY(Engine plain, engine(false));
+  COPPICE_TRY(Engine drafted, engine(true));
+  const std::size_t count = options_.prompts.size();
+  std::vector<std::vector<double>> seconds(2 * count);
+  const std::size_t all = static_cast<std::size_t>(options_.rounds) * count;
+  for (std::size_t n = 0; n < all; ++n) {
+    if (!go_on("decoding both ways", static_cast<double>(n) / static_cast<double>(all))) return {};
+    const std::size_t i = n % count;
+    Request request;
+    request.prompt = options_.prompts[i];
+    request.sampling.max_tokens = options_.tokens;
+    for (const bool first : {true, false}) {
+      const bool drafts = first == ((n + n / count) % 2 == 0);  // who begins changes
+      COPPICE_TRY(const Generation answer, (drafts ? drafted : plain).generate(request));
+      if (answer.stop == StopReason::failed) return fail(answer.error);
+      report.prompts[i].tokens = answer.stats.tokens;
+      seconds[2 * i + (drafts ? 1 : 0)].push_back(answer.stats.decode_seconds);
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    report.prompts[i].plain = spread_of(std::move(seconds[2 * i])).median;
+    report.prompts[i].drafted = spread_of(std::move(seconds[2 * i + 1])).median;
+  }
+  return {};
+}
+
+void TauTrainer::fit(TrainTauReport& report) const {
+  std::vector<core::ThresholdCase> cases;
+  for (const TauPrompt& prompt : report.prompts)
+    cases.push_back({prompt.confidence, prompt.plain, prompt.drafted});
+  report.tau = core::fit_threshold(cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const core::ThresholdCase& one = cases[i];
+    const bool drafts = one.value >= report.tau;
+    ++report.confusion[drafts ? 1 : 0][one.above < one.below ? 1 : 0];
+    report.by_tau += one.cost(report.tau);
+    report.never += one.below;
+    report.always += one.above;
+    report.best += std::min(one.below, one.above);
+    std::vector<core::ThresholdCase> others = cases;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    report.by_others += one.cost(core::fit_threshold(others));
+  }
+}
+
+Status TauTrainer::write(const TrainTauReport& report) const {
+  std::string text = "# Thresholds of the policy `adaptive`; read by from=FILE.\n";
+  std::string_view remark = options_.remark;
+  while (!remark.empty()) {
+    const std::size_t end = std::min(remark.find('\n'), remark.size());
+    text += fmt::format("# {}\n", remark.substr(0, end));
+    remark.remove_prefix(std::min(end + 1, remark.size()));
+  }
+  text += fmt::format(
+      "# {} prompts, {} tokens each: {:.3f} s by tau, {:.3f} s always plain, {:.3f} s always drafting, "
+      "{:.3f} s at best.\n",
+      report.prompts.size(), options_.tokens, report.by_tau, report.never, report.always, report.best);
+  text += fmt::format("tau = {:.4f}\n", report.tau);
+  if (options_.analyse != TrainTauOptions().analyse) text += fmt::format("analyse = {}\n", options_.analyse);
+  return core::write_file(options_.output, [&](const core::Append& append) {
+    return append(std::as_bytes(std::span(text.data(), text.size())));
+  });
+}
+
+}  // namespace
+
+Result<TrainTauReport> train_tau(const Model& model, const TrainTauOptions& options) {
+  COPPICE_TRY_STATUS(check(options));
+  return TauTrainer(model, options).run();
+}
+
+}  // namespace coppice
