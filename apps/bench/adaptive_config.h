@@ -1,14 +1,13 @@
 // What `coppice bench adaptive` compares: a JSON file like that of `bench staged` (bench/config.h), whose
 // rows also name a policy.
 //
-//   {"files": {"draft": "models/x.gguf", ...},           a part, and the file that plays it
+//   {"files": {"draft": "models/x.gguf", ...},        a part, and the file that plays it
 //    "methods": {"DSD": {"drafters": "model(\"{draft}\")", "policy": "fixed", "nodes": 5, ...}, ...},
-//    "fixed": {"mixed, 8 nodes": {...}, ...},            measured beside them on Spec-Bench, for a choice
-//    with
-//                                                        hindsight
-//    "ablations": {"sliding window off": {"of": "adaptive-fitted", ...}, ...},    beside the method they are
-//    of "full": "DSD",                                      whose draft compute is 1 "analyser": {"led":
-//    "DSD", ...}}                    notes for bench/adaptive/report.py
+//    "fixed": {"mixed, 8 nodes": {...}, ...},         beside them on Spec-Bench: a choice with hindsight
+//    "ablations": {"static window": {"of": "adaptive-fitted", ...}, ...},   beside the method they are of
+//    "full": "DSD",                                   whose draft compute is 1
+//    "analyser": {"led": "DSD"},                      whose time is draft-led (bench/adaptive/report.py)
+//    "capacity": "full capacity"}                     the ablation that is the full draft (the same)
 #pragma once
 
 #include <string>

@@ -29,7 +29,9 @@ class AdaptiveBench {
   // As StagedBench::measure(), for one round. -> {"prompt_tokens", "tokens", "cut", "text", "entropy", ...,
   // "modes": {name: counts, "seconds": [[decode, draft, verify, sample, policy, prefill, latency, first]],
   // "marks": [[tokens, seconds since the prompt came]], "reused": prompt tokens found in the cache, "same":
-  // ids equal to plain's}}. No "modes" where the answer is shorter than kShortestAnswer.
+  // ids equal to plain's, and of a policy that says what it decided "rules": {rule: times}, "analyser":
+  // {"confidence", "tau", "led"}, "upgrades": [[rule, seconds of the cycle behind it, of the median
+  // cycle]]}}. No "modes" where the answer is shorter than kShortestAnswer.
   Result<nlohmann::ordered_json> measure(const Turn& asked, std::span<const Contender> contenders);
 
  private:

@@ -5,11 +5,11 @@
 //   {"files": {"draft": "models/x.gguf", ...},           a part, and the file that plays it
 //    "modes": {"draft tree": {"drafters": "model(\"{draft}\")", "prior": "", "width": 16,
 //                             "greedy": {"nodes": 8, "depth": 16, "price": 0.01}, "top-k": {...}}, ...},
-//    "mixed": "all mixed",                               the mode that trees of fixed size and sweeps are
-//    made of "alone": ["draft tree"],                            whose agreement with the target is measured
-//    too "unstaged": {"staged tree": "draft tree"},          what a staged mode is compared with
-//    "draft_sizes": {"0.5": "model(\"{draft}\", ...)"},  expressions, smallest first
-//    "calibrated": {...}}                                what --calibrate tried
+//    "mixed": "all mixed",                            the mode that trees of fixed size and sweeps are of
+//    "alone": ["draft tree"],                         whose agreement with the target is measured too
+//    "unstaged": {"staged tree": "draft tree"},       what a staged mode is compared with
+//    "draft_sizes": {"0.5": "model(\"{draft}\", ...)"}, ...: expressions, smallest first
+//    "calibrated": {...}}                             what --calibrate tried
 #pragma once
 
 #include <map>

@@ -84,6 +84,18 @@ class Adaptive(program.Case):
         self.assertEqual(prompts["gsm8k"], len(ids.split()))
         self.assertEqual({r["category"] for r in report["records"]}, {"", "writing", "summarization"})
 
+    def test_what_a_policy_decided_is_kept(self):
+        self.write("rules.json", json.dumps({"files": CONFIG["files"], "methods": {"adaptive": {"drafters": "model(\"{draft}\")", "policy": "adaptive-paper(tau=0.1)"}}}))
+        report, *_ = self.results("--parts", "tasks", "--prompts", 1, config="rules.json")
+        measured = [r["modes"] for r in report["records"] if "modes" in r]
+        self.assertGreater(len(measured), 1)
+        for modes in measured:
+            analyser = modes["adaptive"]["analyser"]
+            self.assertEqual(analyser["tau"], 0.1)
+            self.assertEqual(analyser["led"], analyser["confidence"] >= 0.1)
+            self.assertEqual(modes["adaptive"]["rules"]["draft_led" if analyser["led"] else "target_only"], 1)
+            self.assertNotIn("rules", modes["plain"])
+
     def test_long_answers_and_ablations(self):
         report, *_ = self.results("--parts", "lengths,ablations", "--ablation-prompts", 1)
         groups = {}
