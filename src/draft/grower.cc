@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 
 #include "draft/grower_state.h"
@@ -18,21 +19,8 @@ namespace coppice::core {
 
 using namespace growing;
 
-// --- one node, or many: what all drafters say ---
-
-void Grower::State::set_query(int i, int s, const PathState& at, const Budget& budget, float value) {
-  Token* path = &paths[static_cast<std::size_t>(i) * kMaxTreeDepth];
-  std::copy(at.path.begin(), at.path.end(), path);
-  Query& q = queries[i];
-  q.sequence = s;
-  q.state = {at.committed, {path, at.path.size()}};
-  q.sampler = sequences[s].sampler;
-  q.wanted = kMaxCandidates;
-  q.value = value;
-  q.budget = budget;
-}
-
-void Grower::State::set_query(int i, const Ask& ask) {
+// A node of a job: its sequence, path and value.
+void Grower::State::set_query(Asking& asking, int i, const Ask& ask) {
   const JobState& state = jobs[ask.job];
   std::array<Token, kMaxTreeDepth> path;
   int above = ask.grown;
@@ -43,96 +31,26 @@ void Grower::State::set_query(int i, const Ask& ask) {
   int at = length;
   for (int g = ask.grown; g != above; g = state.grown[g].parent) path[--at] = state.grown[g].token;
   state.job->tree->path(start, path.data());
-  set_query(i, state.job->sequence, {state.job->committed, {path.data(), static_cast<std::size_t>(length)}},
-            state.job->budget, state.grown[ask.grown].value);
-}
-
-void Grower::State::ask(int n, bool with_costly) {
-  for (std::size_t d = 0; d < drafters.size(); ++d) {
-    int* count = &counts[d * capacity];
-    if (shapes[d].costly && !with_costly) {
-      std::fill_n(count, n, -1);
-      continue;
-    }
-    ask_drafter(d, n);
-  }
-}
-
-void Grower::State::ask_drafter(std::size_t d, int n) {
-  int* count = &counts[d * capacity];
-  some.clear();
-  for (int i = 0; i < n; ++i) {
-    count[i] = -1;
-    if (!may_ask(d, queries[i])) continue;
-    queries[i].candidates = &candidates[(d * capacity + i) * kMaxCandidates];
-    queries[i].count = 0;
-    some.push_back(queries[i]);
-  }
-  if (some.empty()) return;
-  drafters[d]->predict(some);
-  auto answered = some.begin();
-  for (int i = 0; i < n; ++i)
-    if (may_ask(d, queries[i])) count[i] = std::clamp((answered++)->count, 0, kMaxCandidates);
-}
-
-// The union of candidates of query i into tokens/sources: best of each drafter first, then their second...
-int Grower::State::unite(int i) {
-  int n = 0;
-  for (int rank = 0; rank < kMaxCandidates; ++rank) {
-    for (std::size_t d = 0; d < drafters.size(); ++d) {
-      if (rank >= counts[d * capacity + i]) continue;
-      const Token token = candidates[(d * capacity + i) * kMaxCandidates + rank].token;
-      const auto there = std::find(tokens.begin(), tokens.begin() + n, token);
-      const int at = static_cast<int>(there - tokens.begin());
-      if (at == n) {
-        if (n == kMaxUnion) continue;
-        tokens[n] = token;
-        sources[n++] = 0;
-      }
-      sources[at] |= SourceMask{1} << d;
-    }
-  }
-  return n;
-}
-
-Opinions Grower::State::gather(int i) {
-  const Query& query = queries[i];
-  const int n = unite(i);
-  int bucket = 0;
-  if (bucket_drafter >= 0 && counts[bucket_drafter * capacity + i] >= 0)
-    bucket = std::clamp(drafters[bucket_drafter]->bucket(query), 0, buckets - 1);
-  Opinions o = sequences[query.sequence].store.add(query.state.path, query.value, n, bucket);
-  if (o.tokens == nullptr) {
-    o = {n, bucket, tokens.data(), sources.data(), x.data(), gumbel.data(), noise.data()};
-  } else {
-    std::copy_n(tokens.begin(), n, o.tokens);
-    std::copy_n(sources.begin(), n, o.sources);
-  }
-  std::fill_n(o.x, static_cast<std::size_t>(n) * features, 0.0f);
-  const float depth = static_cast<float>(std::min<std::size_t>(query.state.path.size(), 8)) / 8.0f;
-  for (int c = 0; c < n; ++c) {
-    o.x[c * features] = 1.0f;
-    o.x[c * features + 1] = depth;
-  }
-  if (n == 0) return o;
-  for (std::size_t d = 0; d < drafters.size(); ++d) {
-    if (counts[d * capacity + i] < 0) continue;
-    drafters[d]->describe(query, {o.tokens, static_cast<std::size_t>(n)}, o.x + offsets[d], features);
-  }
-  return o;
+  Query query;
+  query.sequence = state.job->sequence;
+  query.state = {state.job->committed, {path.data(), static_cast<std::size_t>(length)}};
+  query.sampler = sequences[query.sequence].sampler;
+  query.value = state.grown[ask.grown].value;
+  query.budget = state.job->budget;
+  asking.set(i, query);
 }
 
 // --- growing ---
 
-void Grower::State::expand(std::span<const Ask> asks, bool with_costly) {
+void Grower::State::expand(Asking& asking, std::span<const Ask> asks, bool with_costly) {
   const int n = static_cast<int>(asks.size());
-  for (int i = 0; i < n; ++i) set_query(i, asks[i]);
-  ask(n, with_costly);
+  for (int i = 0; i < n; ++i) set_query(asking, i, asks[i]);
+  asking.ask(n, with_costly);
   for (int i = 0; i < n; ++i) {
-    const Query& query = queries[i];
+    const Query& query = asking.query(i);
     if (with_costly && draw_children(jobs[asks[i].job], asks[i].grown, query)) continue;
     std::array<float, kMaxUnion> chances;
-    Opinions opinions = gather(i);
+    Opinions opinions = asking.gather(i, sequences[query.sequence].store);
     sequences[query.sequence].mixture.chances(opinions, query.state, *query.sampler, chances.data());
     push_children(jobs[asks[i].job], asks[i].grown, opinions, chances.data());
   }
@@ -179,8 +97,10 @@ bool Grower::State::draw_children(JobState& state, int parent, const Query& quer
   if (!drawing.on()) return false;
   std::size_t d = 0;
   std::span<const float> q;
-  for (; d < drafters.size(); ++d)
-    if (shapes[d].costly && may_ask(d, query) && !(q = drafters[d]->distribution(query)).empty()) break;
+  for (; d < panel.drafters.size(); ++d)
+    if (panel.shapes[d].costly && panel.may_ask(d, query) &&
+        !(q = panel.drafters[d]->distribution(query)).empty())
+      break;
   if (q.empty()) return false;
   const int sureness = SiblingChances::sureness(q);
   const auto chances = drawing.chances().chances(sureness);
@@ -210,8 +130,8 @@ bool Grower::State::draw_children(JobState& state, int parent, const Query& quer
 }
 
 bool Grower::State::known(const Query& query) const {
-  for (std::size_t d = 0; d < drafters.size(); ++d)
-    if (shapes[d].costly && may_ask(d, query) && !drafters[d]->knows(query)) return false;
+  for (std::size_t d = 0; d < panel.drafters.size(); ++d)
+    if (panel.shapes[d].costly && panel.may_ask(d, query) && !panel.drafters[d]->knows(query)) return false;
   return true;
 }
 
@@ -226,7 +146,7 @@ void Grower::State::start(JobState& state, GrowJob& job) {
   state.parked.clear();
   state.order = 0;
   state.rejected = 0;
-  state.cheap_only = !job.budget.costly;
+  state.cheap_only = !job.budget.costly || !panel.costly;
   if (job.budget.nodes <= 0 || job.budget.depth <= 0) return;
   const auto add = [&](int node) {
     Grown start;
@@ -241,7 +161,7 @@ void Grower::State::start(JobState& state, GrowJob& job) {
 }
 
 // Takes what is worth taking. Nodes the costly drafters know, or never will, are expanded; others parked.
-void Grower::State::pop_all(int j) {
+void Grower::State::pop_all(Asking& asking, int j) {
   JobState& state = jobs[j];
   while (!state.heap.empty() && state.worth(state.heap.front().node.value)) {
     if (state.grown.size() == state.grown.capacity()) break;
@@ -253,12 +173,15 @@ void Grower::State::pop_all(int j) {
     if (node.tree_node == kNoNode) state.count(node.value);
     const Ask ask{j, g};
     if (node.depth >= state.job->budget.depth) continue;
-    set_query(0, ask);
-    if (queries[0].state.path.size() == kMaxTreeDepth) continue;
+    // The tree is full of better nodes than its children. What would be said there is asked if the target
+    // comes by.
+    if (state.cheap_only && node.value <= state.floor()) continue;
+    set_query(asking, 0, ask);
+    if (asking.query(0).state.path.size() == kMaxTreeDepth) continue;
     if (state.cheap_only)
-      expand({&ask, 1}, false);
-    else if (known(queries[0]))
-      expand({&ask, 1}, true);
+      expand(asking, {&ask, 1}, false);
+    else if (known(asking.query(0)))
+      expand(asking, {&ask, 1}, true);
     else
       state.parked.push_back(g);
   }
@@ -276,14 +199,14 @@ void Grower::State::park_or_go_on(int j) {
   for (const int g : state.parked) gain += state.grown[g].value - state.floor();
   if (gain >= state.job->budget.pass_price) {
     for (const int g : state.parked)
-      if (static_cast<int>(next.size()) < capacity) next.push_back({j, g});
+      if (static_cast<int>(next.size()) < capacity()) next.push_back({j, g});
   } else {
     state.cheap_only = true;
     for (const int g : state.parked) {
       const Ask ask{j, g};
-      expand({&ask, 1}, false);
+      expand(askings[0], {&ask, 1}, false);
     }
-    pop_all(j);
+    pop_all(askings[0], j);
   }
   state.parked.clear();
 }
@@ -316,38 +239,20 @@ void Grower::State::write(JobState& state) {
   }
   // Below the floor some nodes were asked about because a costly drafter knew them: not so had it not. They
   // are forgotten, so that the mixer learns the same either way.
-  if (costly) sequences[state.job->sequence].store.forget_up_to(state.floor());
+  if (panel.costly) sequences[state.job->sequence].store.forget_up_to(state.floor());
   state.parked.clear();
 }
 
 // --- the public face ---
 
 Grower::Grower(std::vector<std::unique_ptr<Drafter>> drafters, const Options& options)
-    : state_(std::make_unique<State>()) {
+    : state_(std::make_unique<State>(std::move(drafters))) {
   State& s = *state_;
   COPPICE_CHECK(options.sequences >= 1 && options.max_nodes >= 1 && options.max_nodes <= kMaxTreeNodes);
-  COPPICE_CHECK(drafters.size() <= 32);  // bits of a SourceMask
-  s.drafters = std::move(drafters);
-  for (std::size_t d = 0; d < s.drafters.size(); ++d) {
-    const DrafterShape shape = s.drafters[d]->shape();
-    s.shapes.push_back(shape);
-    s.offsets.push_back(s.features);
-    s.features += shape.features;
-    s.costly = s.costly || shape.costly;
-    for (const int layer : s.drafters[d]->feature_layers()) s.feature_layers.push_back(layer);
-    if (shape.buckets > 1 && s.bucket_drafter < 0) {
-      s.bucket_drafter = static_cast<int>(d);
-      s.buckets = shape.buckets;
-    }
-  }
-  std::sort(s.feature_layers.begin(), s.feature_layers.end());
-  s.feature_layers.erase(std::unique(s.feature_layers.begin(), s.feature_layers.end()),
-                         s.feature_layers.end());
-  COPPICE_CHECK(s.features <= kMaxFeatures);  // make_grower() refuses such a mix with a sentence
-  s.prior = Mixture::untaught(s.features, s.buckets);
+  s.prior = Mixture::untaught(s.panel.features, s.panel.buckets);
   s.sequences.reserve(options.sequences);
   for (int i = 0; i < options.sequences; ++i)
-    s.sequences.emplace_back(s.features, s.buckets, options.max_nodes);
+    s.sequences.emplace_back(s.panel.features, s.panel.buckets, options.max_nodes);
   s.jobs.resize(options.sequences);
   const auto nodes = static_cast<std::size_t>(options.max_nodes);
   for (JobState& job : s.jobs) {
@@ -357,31 +262,29 @@ Grower::Grower(std::vector<std::unique_ptr<Drafter>> drafters, const Options& op
     job.best.reserve(nodes + 1);
     job.parked.reserve(nodes * 3);
   }
-  s.capacity = options.sequences * options.max_nodes;
-  const auto capacity = static_cast<std::size_t>(s.capacity);
+  s.askings.emplace_back(s.panel, options.sequences * options.max_nodes);
+  const auto capacity = static_cast<std::size_t>(s.capacity());
   s.fresh.reserve(capacity);
   s.next.reserve(capacity);
-  s.queries.resize(capacity);
-  s.some.reserve(capacity);
-  s.paths.resize(capacity * kMaxTreeDepth);
-  s.candidates.resize(s.drafters.size() * capacity * kMaxCandidates);
-  s.counts.resize(s.drafters.size() * capacity);
-  s.x.resize(static_cast<std::size_t>(kMaxUnion) * s.features);
-  s.gumbel.resize(kMaxUnion);
-  s.noise.resize(kMaxUnion * kNoiseFeatures);
 }
 
 Grower::~Grower() = default;
+
+void Grower::use(ThreadPool& pool) {
+  State& s = *state_;
+  s.pool = &pool;
+  while (static_cast<int>(s.askings.size()) < pool.size()) s.askings.emplace_back(s.panel, 1);
+}
 
 Status Grower::begin(int sequence, std::span<const Token> tokens, const Sampler& sampler) {
   State& s = *state_;
   COPPICE_CHECK(sequence >= 0 && sequence < static_cast<int>(s.sequences.size()));
   Sequence& q = s.sequences[sequence];
   COPPICE_CHECK(!q.open);
-  for (std::size_t d = 0; d < s.drafters.size(); ++d) {
-    Status begun = s.drafters[d]->begin(sequence, tokens, sampler);
+  for (std::size_t d = 0; d < s.panel.drafters.size(); ++d) {
+    Status begun = s.panel.drafters[d]->begin(sequence, tokens, sampler);
     if (begun) continue;
-    while (d-- > 0) s.drafters[d]->end(sequence);
+    while (d-- > 0) s.panel.drafters[d]->end(sequence);
     return begun;
   }
   q.open = true;
@@ -394,10 +297,35 @@ Status Grower::begin(int sequence, std::span<const Token> tokens, const Sampler&
 
 void Grower::end(int sequence) {
   Sequence& q = state_->sequence(sequence);
-  for (auto& drafter : state_->drafters) drafter->end(sequence);
+  for (auto& drafter : state_->panel.drafters) drafter->end(sequence);
   q.open = false;
   q.sampler = nullptr;
   q.store.clear();
+}
+
+// A job that asks the cheap drafters alone, which have a memory for each sequence and share nothing else.
+void Grower::State::grow_cheaply(Asking& asking, int j) {
+  const int starts = static_cast<int>(jobs[j].grown.size());
+  for (int g = 0; g < starts; ++g) {
+    const Ask ask{j, g};
+    expand(asking, {&ask, 1}, false);
+  }
+  pop_all(asking, j);
+}
+
+void Grower::State::grow_cheap_ones(int n) {
+  const auto cheap =
+      std::count_if(jobs.begin(), jobs.begin() + n, [](const auto& j) { return j.cheap_only; });
+  if (cheap < 2 || askings.size() < 2) {
+    for (int j = 0; j < n; ++j)
+      if (jobs[j].cheap_only) grow_cheaply(askings[0], j);
+    return;
+  }
+  std::atomic<int> next_job{0};
+  pool->run([&](int thread) {
+    for (int j = next_job++; j < n; j = next_job++)
+      if (jobs[j].cheap_only) grow_cheaply(askings[thread], j);
+  });
 }
 
 void Grower::grow(std::span<GrowJob> jobs) {
@@ -409,21 +337,16 @@ void Grower::grow(std::span<GrowJob> jobs) {
     JobState& state = s.jobs[j];
     s.start(state, jobs[j]);
     const int starts = static_cast<int>(state.grown.size());
-    for (int g = 0; g < starts; ++g) {
-      const State::Ask ask{j, g};
-      if (state.cheap_only)
-        s.expand({&ask, 1}, false);
-      else if (static_cast<int>(s.next.size()) < s.capacity)
-        s.next.push_back(ask);
-    }
-    if (state.cheap_only) s.pop_all(j);
+    for (int g = 0; g < starts && !state.cheap_only; ++g)
+      if (static_cast<int>(s.next.size()) < s.capacity()) s.next.push_back({j, g});
   }
+  s.grow_cheap_ones(n);
   while (!s.next.empty()) {
     std::swap(s.fresh, s.next);
     s.next.clear();
-    s.expand(s.fresh, true);
+    s.expand(s.askings[0], s.fresh, true);
     for (int j = 0; j < n; ++j) {
-      s.pop_all(j);
+      s.pop_all(s.askings[0], j);
       s.park_or_go_on(j);
     }
   }
@@ -436,17 +359,22 @@ void Grower::grow(std::span<GrowJob> jobs) {
 void Grower::observe(int sequence, std::span<const Token> committed, std::span<const Token> accepted) {
   State& s = *state_;
   Sequence& q = s.sequence(sequence);
+  Asking& asking = s.askings[0];
   for (std::size_t i = 0; i < accepted.size() && i <= kMaxTreeDepth; ++i) {
     const std::span<const Token> path = accepted.first(i);
     q.drawing.learn(path, accepted[i]);
     if (!teach(sequence, path, accepted[i])) {
       // Visited, but never expanded: what would the cheap drafters have said here?
-      s.set_query(0, sequence, {committed, path}, Budget{}, 1.0f);
-      s.ask(1, false);
-      Opinions opinions = s.gather(0);
+      Query query;
+      query.sequence = sequence;
+      query.state = {committed, path};
+      query.sampler = q.sampler;
+      asking.set(0, query);
+      asking.ask(1, false);
+      Opinions opinions = asking.gather(0, q.store);
       if (q.mixture.sampled()) {
         std::array<float, kMaxUnion> chances;
-        q.mixture.chances(opinions, s.queries[0].state, *q.sampler, chances.data());
+        q.mixture.chances(opinions, asking.query(0).state, *q.sampler, chances.data());
       }
       s.learn(q, opinions, accepted[i]);
     }
@@ -462,7 +390,7 @@ std::span<const float> Grower::distribution(int sequence, const PathState& at) c
   query.sequence = sequence;
   query.state = at;
   query.sampler = s.sampler;
-  const auto q = state_->drafters[node->drafter]->distribution(query);
+  const auto q = state_->panel.drafters[node->drafter]->distribution(query);
   COPPICE_CHECK(!q.empty());  // they are there until observe()
   return q;
 }
@@ -478,23 +406,23 @@ bool Grower::teach(int sequence, std::span<const Token> path, Token drawn) {
 void Grower::accept(int sequence, std::span<const Token> accepted) {
   state_->sequence(sequence).store.clear();
   state_->sequence(sequence).drawing.forget();
-  for (auto& drafter : state_->drafters) drafter->observe(sequence, accepted);
+  for (auto& drafter : state_->panel.drafters) drafter->observe(sequence, accepted);
 }
 
-std::span<const int> Grower::feature_layers() const { return state_->feature_layers; }
+std::span<const int> Grower::feature_layers() const { return state_->panel.feature_layers; }
 
 void Grower::see(int sequence, std::span<const Token> committed, const Features& features) {
-  for (auto& drafter : state_->drafters)
+  for (auto& drafter : state_->panel.drafters)
     if (!drafter->feature_layers().empty()) drafter->see(sequence, committed, features);
 }
 
-std::span<const std::unique_ptr<Drafter>> Grower::drafters() const { return state_->drafters; }
-int Grower::features() const { return state_->features; }
-int Grower::buckets() const { return state_->buckets; }
+std::span<const std::unique_ptr<Drafter>> Grower::drafters() const { return state_->panel.drafters; }
+int Grower::features() const { return state_->panel.features; }
+int Grower::buckets() const { return state_->panel.buckets; }
 
 Status Grower::set_prior(std::span<const float> weights) {
   State& s = *state_;
-  const std::size_t noise = Mixture::noise_shape(s.buckets).weights();
+  const std::size_t noise = Mixture::noise_shape(s.panel.buckets).weights();
   if (weights.size() != s.prior.size() && weights.size() + noise != s.prior.size())
     return fail("the mixer's prior has " + std::to_string(weights.size()) +
                 " weights, but this mix of drafters needs " + std::to_string(s.prior.size()) +
@@ -515,7 +443,7 @@ void Grower::set_listener(LessonListener* listener) { state_->listener = listene
 
 PassCost Grower::take_cost() {
   PassCost sum;
-  for (auto& drafter : state_->drafters) sum += drafter->take_cost();
+  for (auto& drafter : state_->panel.drafters) sum += drafter->take_cost();
   return sum;
 }
 

@@ -26,6 +26,7 @@ struct GrowJob {
   int rejected = 0;           // out: guesses worth a row that were under budget.least_chance
 };
 
+class ThreadPool;
 struct Opinions;
 
 // What the drafters said at a node that the target visited, and what it drew there.
@@ -47,6 +48,9 @@ class Grower {
   Status begin(int sequence, std::span<const Token> tokens, const Sampler& sampler);
   void end(int sequence);
   void grow(std::span<GrowJob> jobs);
+  // From now on jobs for which the cheap drafters alone are asked grow on all threads of the pool. What grows
+  // is the same.
+  void use(ThreadPool& pool);
   // The target drew `accepted`, the first of them at the root of the last tree grown for this sequence;
   // `committed` is what was committed when that tree was grown. Teaches the mixer at every visited node, then
   // the drafters.

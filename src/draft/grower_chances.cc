@@ -14,8 +14,8 @@ std::optional<float> Grower::surprise(int sequence, std::span<const Token> commi
   State& s = *state_;
   std::array<Drafter*, 32> asked;
   std::size_t count = 0;
-  for (std::size_t d = 0; d < s.drafters.size(); ++d)
-    if (s.shapes[d].costly && (drafters >> d & 1) != 0) asked[count++] = s.drafters[d].get();
+  for (std::size_t d = 0; d < s.panel.drafters.size(); ++d)
+    if (s.panel.shapes[d].costly && (drafters >> d & 1) != 0) asked[count++] = s.panel.drafters[d].get();
   std::sort(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(count),
             [](const Drafter* a, const Drafter* b) { return a->pass_bytes() < b->pass_bytes(); });
   for (std::size_t i = 0; i < count; ++i)
@@ -26,19 +26,25 @@ std::optional<float> Grower::surprise(int sequence, std::span<const Token> commi
 std::optional<float> Grower::logprob(int sequence, const PathState& at, Token token, SourceMask drafters) {
   State& s = *state_;
   if (at.path.size() >= kMaxTreeDepth) return std::nullopt;
-  Budget budget;
-  budget.drafters = drafters;
-  s.set_query(0, sequence, at, budget, 1.0f);
-  for (std::size_t d = 0; d < s.drafters.size(); ++d) {
-    if (!s.shapes[d].costly || !s.may_ask(d, s.queries[0]) || !s.drafters[d]->knows(s.queries[0])) continue;
-    s.ask_drafter(d, 1);
-    const Candidate* said = &s.candidates[d * s.capacity * kMaxCandidates];
+  Asking& asking = s.askings[0];
+  Query node;
+  node.sequence = sequence;
+  node.state = at;
+  node.sampler = s.sequences[sequence].sampler;
+  node.budget.drafters = drafters;
+  asking.set(0, node);
+  const Query& query = asking.query(0);
+  for (std::size_t d = 0; d < s.panel.drafters.size(); ++d) {
+    if (!s.panel.shapes[d].costly || !s.panel.may_ask(d, query) || !s.panel.drafters[d]->knows(query))
+      continue;
+    asking.ask_one(d, 1);
+    const std::span<const Candidate> said = asking.said(d, 0);
     double rest = 1;
-    for (int c = 0; c < s.counts[d * s.capacity]; ++c) {
-      if (said[c].token == token) return said[c].logprob;
-      rest -= std::exp(static_cast<double>(said[c].logprob));
+    for (const Candidate& candidate : said) {
+      if (candidate.token == token) return candidate.logprob;
+      rest -= std::exp(static_cast<double>(candidate.logprob));
     }
-    if (s.counts[d * s.capacity] > 0) return static_cast<float>(std::log(std::max(rest, 1e-6)));
+    if (!said.empty()) return static_cast<float>(std::log(std::max(rest, 1e-6)));
   }
   return std::nullopt;
 }

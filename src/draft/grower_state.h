@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/thread_pool.h"
+#include "draft/asking.h"
 #include "draft/drawing.h"
 #include "draft/grower.h"
 #include "draft/mixture.h"
@@ -82,48 +84,29 @@ struct Grower::State {
   using JobState = growing::JobState;
   using Sequence = growing::Sequence;
 
-  std::vector<std::unique_ptr<Drafter>> drafters;
-  std::vector<DrafterShape> shapes;
-  std::vector<int> offsets;  // of a drafter's features
-  int features = kOwnFeatures;
-  int buckets = 1;
-  int bucket_drafter = -1;
-  bool costly = false;
-  std::vector<int> feature_layers;  // of all drafters
+  explicit State(std::vector<std::unique_ptr<Drafter>> drafters) : panel(std::move(drafters)) {}
+
+  Panel panel;
   std::vector<float> prior;
   std::vector<Sequence> sequences;
   std::vector<JobState> jobs;
   LessonListener* listener = nullptr;
 
-  // One call of ask(): queries and what came back.
-  int capacity = 0;
+  ThreadPool* pool = nullptr;
+  std::vector<Asking> askings;  // [threads]; the first is for passes of costly drafters too
   std::vector<Ask> fresh, next;
-  std::vector<Query> queries;
-  std::vector<Query> some;            // of them, those that may ask a drafter
-  std::vector<Token> paths;           // [capacity, kMaxTreeDepth]
-  std::vector<Candidate> candidates;  // [drafters, capacity, kMaxCandidates]
-  std::vector<int> counts;            // [drafters, capacity]; -1: not asked
-  // For opinions the store has no room for.
-  std::array<Token, kMaxUnion> tokens;
-  std::array<SourceMask, kMaxUnion> sources;
-  std::vector<float> x, gumbel, noise;
 
-  void set_query(int i, int sequence, const PathState& at, const Budget& budget, float value);
-  void ask(int n, bool with_costly);
-  void ask_drafter(std::size_t d, int n);
-  bool may_ask(std::size_t d, const Query& query) const {
-    return !shapes[d].costly || (query.budget.drafters >> d & 1) != 0;
-  }
-  Opinions gather(int i);
-  int unite(int i);
-  void expand(std::span<const Ask> asks, bool with_costly);
+  int capacity() const { return askings[0].capacity(); }
+  void set_query(Asking& asking, int i, const Ask& ask);
+  void expand(Asking& asking, std::span<const Ask> asks, bool with_costly);
   void push_children(JobState& job, int parent, const Opinions& opinions, const float* chances);
   bool draw_children(JobState& job, int parent, const Query& query);
   bool push(JobState& job, int parent, Grown child);
   bool known(const Query& query) const;
-  void set_query(int i, const Ask& ask);
   void start(JobState& state, GrowJob& job);
-  void pop_all(int job);
+  void pop_all(Asking& asking, int job);
+  void grow_cheaply(Asking& asking, int job);
+  void grow_cheap_ones(int count);
   void park_or_go_on(int job);
   void write(JobState& state);
   void learn(Sequence& q, const Opinions& opinions, Token drawn) {

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "base/thread_pool.h"
+#include "draft/lookup_drafter.h"
 #include "draft/mixture.h"
 
 namespace coppice::core {
@@ -322,6 +324,48 @@ std::string history(int foresight) {
   }
   for (const float w : bench.grower->weights(0)) all += std::to_string(w) + " ";
   return all;
+}
+
+// The same requests on one thread and on three.
+TEST(Grower, SameTreesOnAnyNumberOfThreads) {
+  constexpr int kSequences = 5;
+  const auto trees_on = [&](int threads) {
+    ThreadPool pool(threads);
+    std::vector<std::unique_ptr<Drafter>> drafters;
+    drafters.push_back(std::make_unique<LookupDrafter>(kSequences, 512));
+    Grower grower(std::move(drafters), Grower::Options{kSequences, 64});
+    if (threads > 1) grower.use(pool);
+    const Sampler sampler = *Sampler::make({}, 64, {});
+    std::vector<std::vector<Token>> texts(kSequences);
+    for (int s = 0; s < kSequences; ++s) {
+      for (int i = 0; i < 40; ++i) texts[s].push_back((i * (s + 2) + i * i / 7) % 12);
+      EXPECT_TRUE(grower.begin(s, texts[s], sampler));
+    }
+    std::vector<std::vector<Token>> grown;
+    for (int cycle = 0; cycle < 20; ++cycle) {
+      std::vector<TokenTree> trees(kSequences);
+      std::vector<GrowJob> jobs;
+      for (int s = 0; s < kSequences; ++s) {
+        trees[s].reset(texts[s].back());
+        Budget budget;
+        budget.nodes = 3 + s;
+        budget.costly = false;
+        jobs.push_back({s, texts[s], &sampler, budget, &trees[s], {}});
+      }
+      grower.grow(jobs);
+      for (int s = 0; s < kSequences; ++s) {
+        for (int n = 0; n < trees[s].size(); ++n) grown.push_back({trees[s].token(n), trees[s].parent(n)});
+        const std::vector<Token> drawn = {static_cast<Token>((cycle * 5 + s) % 12)};
+        const std::vector<Token> before = texts[s];
+        texts[s].push_back(drawn[0]);
+        grower.observe(s, before, drawn);
+      }
+    }
+    return grown;
+  };
+  const auto alone = trees_on(1);
+  EXPECT_GT(alone.size(), 200u);
+  EXPECT_EQ(trees_on(3), alone);
 }
 
 TEST(Grower, TreesAndLearningDoNotDependOnWhatWasKnownInAdvance) {

@@ -127,6 +127,27 @@ double katz_probability(const View& view, const NgramContext* contexts, int orde
 struct KatzModel::State {
   MappedFile file;
   View view;
+  // How often each token was seen at all: the one block that holds nearly every token, where each search
+  // would miss the cache many times. Empty where that would take far more memory than the file.
+  std::vector<std::uint32_t> alone;
+
+  void count_alone() {
+    const Block block = view.block(0, 0);
+    if (view.header.vocab / kSparse > block.stored) return;
+    alone.resize(view.header.vocab);
+    for (std::uint32_t i = block.stored; i-- > 0;)
+      alone[block.tokens[i]] = block.count_of(i);  // the first one counts
+  }
+  // 0: not stored.
+  std::uint32_t count_in(const Block& block, int level, Token token) const {
+    if (level == 0 && !alone.empty())
+      return static_cast<std::uint32_t>(token) < alone.size() ? alone[static_cast<std::size_t>(token)] : 0;
+    const std::int64_t found = katz::find_in_block(block, token);
+    return found < 0 ? 0 : block.count_of(static_cast<std::size_t>(found));
+  }
+
+ private:
+  static constexpr std::uint32_t kSparse = 64;
 };
 
 KatzModel::KatzModel() : state_(std::make_unique<State>()) {}
@@ -138,6 +159,7 @@ Result<std::shared_ptr<const KatzModel>> KatzModel::open(const std::string& path
   std::shared_ptr<KatzModel> model(new KatzModel());
   model->state_->file = std::move(file);
   model->state_->view = std::move(view);
+  model->state_->count_alone();
   return std::shared_ptr<const KatzModel>(std::move(model));
 }
 
@@ -146,6 +168,7 @@ Result<std::shared_ptr<const KatzModel>> KatzModel::parse(std::span<const std::b
   COPPICE_TRY(View view, katz::check_file(bytes, name));
   std::shared_ptr<KatzModel> model(new KatzModel());
   model->state_->view = std::move(view);
+  model->state_->count_alone();
   return std::shared_ptr<const KatzModel>(std::move(model));
 }
 
@@ -270,6 +293,36 @@ struct LeafChain {
 };
 
 }  // namespace
+
+void KatzModel::judge(const NgramContext* contexts, std::span<const Token> tokens, std::uint32_t* counts,
+                      float* probabilities) const {
+  const View& view = state_->view;
+  const std::size_t n = tokens.size();
+  int longest = 0;
+  while (longest < order() && contexts[longest + 1].count != 0) ++longest;
+  std::fill_n(counts, n * static_cast<std::size_t>(order() + 1), 0u);
+  const LeafChain chain(view, contexts, longest);
+  std::array<double, kMostJudged> p;
+  COPPICE_CHECK(n <= p.size());
+  p.fill(1.0 / view.header.vocab);
+  for (int k = 0; k <= longest; ++k, counts += n) {
+    const Handle at = Handle::unpack(contexts[k].handle);
+    if (k > 0 && at.leaf) {
+      for (std::size_t t = 0; t < n; ++t) {
+        counts[t] = tokens[t] == chain.next ? 1 : 0;
+        p[t] = tokens[t] == chain.next ? chain.own[k] : chain.backoff[k] * p[t];
+      }
+      continue;
+    }
+    const Block block = view.block(k, at.index);
+    const katz::Shares shares = katz::shares_of(block, view.backoff(k, at.index));
+    for (std::size_t t = 0; t < n; ++t) {
+      const std::uint32_t c = counts[t] = state_->count_in(block, k, tokens[t]);
+      p[t] = c > 0 ? shares.share(c, view.levels[k].discount_of(c)) : shares.backoff * p[t];
+    }
+  }
+  for (std::size_t t = 0; t < n; ++t) probabilities[t] = static_cast<float>(p[t]);
+}
 
 // From the longest context down: what it stores, then what is left over times the next shorter one's. Of
 // each context the kHead most frequent continuations are looked at.

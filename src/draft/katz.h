@@ -15,6 +15,7 @@
 namespace coppice::core {
 
 inline constexpr int kMaxNgramContext = 8;  // longest context, in tokens
+inline constexpr int kMostJudged = 64;      // tokens at once
 
 // What one context length says: how often the context was seen, how many different tokens followed.
 struct NgramContext {
@@ -45,6 +46,10 @@ class KatzModel {
   int top(const NgramContext& context, std::span<Token> out, std::uint32_t* counts) const;
   // Katz probability after these contexts: Good-Turing discounted counts, back-off weights stored.
   float probability(const NgramContext* contexts, Token token) const;
+  // What all of that says of several tokens: how often each followed, [order() + 1, tokens], and its
+  // probability, [tokens]. The same numbers for a fraction of the searches.
+  void judge(const NgramContext* contexts, std::span<const Token> tokens, std::uint32_t* counts,
+             float* probabilities) const;
   // The k most probable continuations under the whole model; about a microsecond.
   int predict(const NgramContext* contexts, std::span<Token> out, float* probabilities) const;
 

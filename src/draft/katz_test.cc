@@ -149,6 +149,32 @@ TEST(Katz, ProbabilitiesSumToOneAtEveryContext) {
   }
 }
 
+TEST(Katz, JudgesManyTokensAsOneByOne) {
+  for (const int vocab : {12, 5000}) {  // the second has far more tokens than were seen
+    for (const int length : {1, 40, 900}) {
+      const auto all = texts(12, 3, length, 5);
+      const auto bytes = build(all, options(4, vocab));
+      const auto model = parse(bytes);
+      std::vector<Token> asked = {11, 3, 3, vocab - 1};
+      for (Token t = 0; t < 12; ++t) asked.push_back(t);
+      Counts contexts = count_plainly(all, 4, 0);
+      contexts[{11, 11, 11, 11}];
+      for (const auto& [context, followed] : contexts) {
+        NgramContext found[5];
+        model->contexts(context, found);
+        std::vector<std::uint32_t> counts(5 * asked.size());
+        std::vector<float> p(asked.size());
+        model->judge(found, asked, counts.data(), p.data());
+        for (std::size_t t = 0; t < asked.size(); ++t) {
+          ASSERT_EQ(p[t], model->probability(found, asked[t]));
+          for (std::size_t k = 0; k < 5; ++k)
+            ASSERT_EQ(counts[k * asked.size() + t], model->count(found[k], asked[t])) << k;
+        }
+      }
+    }
+  }
+}
+
 TEST(Katz, PredictionsAreTheMostProbableTokens) {
   for (const int vocab : {10, 200}) {
     const auto all = texts(vocab, 10, 300, 4);

@@ -55,7 +55,10 @@ float estimate(const Contexts& contexts, Token token) {
 }  // namespace
 
 LookupDrafter::LookupDrafter(int sequences, int max_tokens)
-    : max_tokens_(max_tokens), indices_(static_cast<std::size_t>(sequences)), records_(indices_.size()) {}
+    : max_tokens_(max_tokens),
+      indices_(static_cast<std::size_t>(sequences)),
+      records_(indices_.size()),
+      found_(indices_.size()) {}
 
 DrafterShape LookupDrafter::shape() const { return {kLookupFeatures, kSuffixOrders + 1, false}; }
 
@@ -78,8 +81,22 @@ void LookupDrafter::observe(int sequence, std::span<const Token> accepted) {
   for (const Token token : accepted) see(sequence, token);
 }
 
+const LookupDrafter::Found& LookupDrafter::find(const Query& query) {
+  Found& found = found_[static_cast<std::size_t>(query.sequence)];
+  const std::span<const Token> path = query.state.path;
+  if (found.length == static_cast<int>(path.size()) &&
+      std::equal(path.begin(), path.end(), found.path.begin()))
+    return found;
+  found.match = indices_[static_cast<std::size_t>(query.sequence)]->contexts(path, found.contexts.data());
+  COPPICE_CHECK(path.size() <= found.path.size());
+  found.length = static_cast<int>(path.size());
+  std::copy(path.begin(), path.end(), found.path.begin());
+  return found;
+}
+
 void LookupDrafter::see(int sequence, Token token) {
   SuffixIndex& index = *indices_[static_cast<std::size_t>(sequence)];
+  found_[static_cast<std::size_t>(sequence)].length = -1;
   Contexts contexts;
   const SuffixMatch match = index.contexts({}, contexts.data());
   if (match.length > 0) {
@@ -94,8 +111,7 @@ void LookupDrafter::see(int sequence, Token token) {
 
 void LookupDrafter::predict(std::span<Query> queries) {
   for (Query& query : queries) {
-    Contexts contexts;
-    indices_[static_cast<std::size_t>(query.sequence)]->contexts(query.state.path, contexts.data());
+    const Contexts& contexts = find(query).contexts;
     std::array<Token, kMostRanked> tokens;
     std::array<float, kMostRanked> chances;
     int n = 0;
@@ -109,11 +125,17 @@ void LookupDrafter::predict(std::span<Query> queries) {
 }
 
 void LookupDrafter::describe(const Query& query, std::span<const Token> tokens, float* out, int stride) {
-  Contexts contexts;
+  const Found& found = find(query);
+  const Contexts& contexts = found.contexts;
+  const SuffixMatch match = found.match;
   const SuffixIndex& index = *indices_[static_cast<std::size_t>(query.sequence)];
-  const SuffixMatch match = index.contexts(query.state.path, contexts.data());
   const Record& record = records_[static_cast<std::size_t>(query.sequence)];
   const float by_length = quarter_logit(record.by_length[longest_of(contexts)]);
+  const auto ratio = [](float weight, float total) {
+    return std::log((weight + 0.05f) / (total + 0.3f)) * 0.4f + 0.8f;
+  };
+  std::array<float, kSuffixOrders> never;  // most tokens did not follow
+  for (int o = 0; o < kSuffixOrders; ++o) never[o] = ratio(0, contexts[o].total);
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     float* x = out + t * static_cast<std::size_t>(stride);
     std::fill_n(x, kLookupFeatures, 0.0f);
@@ -121,7 +143,7 @@ void LookupDrafter::describe(const Query& query, std::span<const Token> tokens, 
       const float total = contexts[o].total;
       if (total == 0) continue;
       const float weight = weight_of(contexts[o], tokens[t]);
-      x[0] = std::log((weight + 0.05f) / (total + 0.3f)) * 0.4f + 0.8f;
+      x[0] = weight > 0 ? ratio(weight, total) : never[o];
       x[1] = weight > 0 ? std::min(total, 4.0f) * 0.2f : -0.3f;
     }
     if (const SuffixSightings seen = index.sightings(tokens[t]); seen.count > 0) {
@@ -141,11 +163,7 @@ void LookupDrafter::describe(const Query& query, std::span<const Token> tokens, 
   }
 }
 
-int LookupDrafter::bucket(const Query& query) {
-  Contexts contexts;
-  indices_[static_cast<std::size_t>(query.sequence)]->contexts(query.state.path, contexts.data());
-  return longest_of(contexts);
-}
+int LookupDrafter::bucket(const Query& query) { return longest_of(find(query).contexts); }
 
 Result<std::unique_ptr<Drafter>> make_lookup(const DrafterNode& node, const DraftEnvironment& environment) {
   COPPICE_TRY_STATUS(check_arguments(node, {.files = 0, .inner = false, .options = {"max"}}));

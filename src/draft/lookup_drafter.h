@@ -2,6 +2,7 @@
 // (suffix_index.h). Several continuations are weighed, for contexts of 1 to 12 tokens.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -31,11 +32,21 @@ class LookupDrafter final : public Drafter {
     float lately = 0;
     float by_length[kSuffixOrders + 1] = {};
   };
+  // What was found at the node that was asked about last: predict(), bucket() and describe() follow each
+  // other. Forgotten when the sequence grows.
+  struct Found {
+    int length = -1;  // of the path; -1: nothing
+    std::array<Token, kMaxTreeDepth> path;
+    std::array<SuffixContext, kSuffixOrders> contexts;
+    SuffixMatch match;
+  };
   void see(int sequence, Token token);
+  const Found& find(const Query& query);
 
   int max_tokens_;
   std::vector<std::unique_ptr<SuffixIndex>> indices_;  // [sequences], made by the first begin()
   std::vector<Record> records_;                        // [sequences]
+  std::vector<Found> found_;                           // [sequences]
 };
 
 // lookup, or lookup(max=TOKENS).

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "draft/arguments.h"
 #include "draft/ranking.h"
+#include "tree/mixer.h"
 
 namespace coppice::core {
 namespace {
@@ -49,35 +50,42 @@ void NgramDrafter::predict(std::span<Query> queries) {
 void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, float* out, int stride) {
   std::array<NgramContext, kMaxNgramContext + 1> found;
   contexts(query, found.data());
-  for (std::size_t t = 0; t < tokens.size(); ++t)
-    std::fill_n(out + t * static_cast<std::size_t>(stride), kNgramFeatures, 0.0f);
+  const std::size_t count = tokens.size(), wide = static_cast<std::size_t>(stride);
+  for (std::size_t t = 0; t < count; ++t) std::fill_n(out + t * wide, kNgramFeatures, 0.0f);
+  std::array<std::uint32_t, (kMaxNgramContext + 1) * kMostMixed> counts;
+  std::array<float, kMostMixed> chances;
+  COPPICE_CHECK(count <= chances.size());
+  model_->judge(found.data(), tokens, counts.data(), chances.data());
   for (int k = 1; k <= model_->order() && found[k].count != 0; ++k) {
     const auto n = static_cast<float>(found[k].count);
     const auto distinct = static_cast<float>(found[k].distinct);
     const float seen = std::log(n + 1) * 0.15f;
-    for (std::size_t t = 0; t < tokens.size(); ++t) {
-      const auto c = static_cast<float>(model_->count(found[k], tokens[t]));
-      float* x = out + t * static_cast<std::size_t>(stride);
+    const auto ratio = [&](float c) {
+      return std::log((c + 0.05f) / (n + 0.4f * distinct + 0.1f)) * 0.3f + 0.6f;
+    };
+    const float never = ratio(0);  // most have not been seen behind a long context
+    for (std::size_t t = 0; t < count; ++t) {
+      const auto c = static_cast<float>(counts[static_cast<std::size_t>(k) * count + t]);
+      float* x = out + t * wide;
       if (c > 0) x[kDescribed * kPerLength + 4] = 0.25f * static_cast<float>(k);  // the longest so far
       if (k > kDescribed) continue;
       x += (k - 1) * kPerLength;
-      x[0] = std::log((c + 0.05f) / (n + 0.4f * distinct + 0.1f)) * 0.3f + 0.6f;
+      x[0] = c > 0 ? ratio(c) : never;
       x[1] = c > 0 ? seen : -0.3f;
     }
   }
   float best = 0;
-  for (std::size_t t = 0; t < tokens.size(); ++t) {
-    float* x = out + t * static_cast<std::size_t>(stride) + kDescribed * kPerLength;
-    const float p = std::clamp(model_->probability(found.data(), tokens[t]), 1e-6f, 0.999f);
+  for (std::size_t t = 0; t < count; ++t) {
+    float* x = out + t * wide + kDescribed * kPerLength;
+    const float p = std::clamp(chances[t], 1e-6f, 0.999f);
     best = std::max(best, p);
-    const float alone = (static_cast<float>(model_->count(found[0], tokens[t])) + 0.5f) /
-                        (static_cast<float>(found[0].count) + 1.0f);
+    const float alone = (static_cast<float>(counts[t]) + 0.5f) / (static_cast<float>(found[0].count) + 1.0f);
     x[0] = 0.2f * std::log(alone) + 1.4f;
     x[1] = 0.25f * std::log(p / (1 - p));
     x[2] = p;  // for now
   }
-  for (std::size_t t = 0; t < tokens.size(); ++t) {
-    float* x = out + t * static_cast<std::size_t>(stride) + kDescribed * kPerLength;
+  for (std::size_t t = 0; t < count; ++t) {
+    float* x = out + t * wide + kDescribed * kPerLength;
     x[3] = x[2] == best ? 1.0f : 0.0f;
     x[2] = 0.25f * std::log(x[2] / best);
   }

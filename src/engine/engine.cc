@@ -136,6 +136,7 @@ Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
   options.kv.slots = std::max(1, setup.speculation.nodes);
   options.max_rows = max_rows(setup);
   options.max_logits = setup.max_requests * (setup.speculation.nodes + 1);
+  if (setup.grower) setup.grower->use(*setup.pool);
   COPPICE_TRY(const ChosenPolicy chosen, policy_of(setup));
   // A policy that knows what passes cost is made when they can be measured; the others may want something of
   // the context.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sample/survivors.h"
 #include "sample/testing.h"
 
 namespace coppice::core {
@@ -148,6 +149,31 @@ TEST(Sampler, MaximaOfGroupsChangeNoDraw) {
       ASSERT_TRUE(sampler.distribution({logits, maxima}, state, with));
       ASSERT_EQ(with.probabilities, without.probabilities);
     }
+}
+
+TEST(Sampler, TheBestOfALargeVocabularyAreThoseThatSortingFinds) {
+  constexpr int kVocab = 20000;
+  Sampler::Scratch scratch(kVocab);
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    std::vector<float> logits = random_logits(kVocab, seed);
+    if (seed % 2 == 1)  // ties, also where the last of them stands
+      for (float& logit : logits) logit = std::round(2 * logit) / 2;
+    if (seed >= 6)  // few that can be drawn
+      for (int id = 0; id < kVocab; ++id)
+        if (id % 997 != 0) logits[id] = -INFINITY;
+    for (const int k : {1, 7, 50, 64, 65, 700}) {
+      scratch.begin(LogitRow(logits));
+      std::vector<std::uint64_t> all;
+      for (int id = 0; id < kVocab; ++id)
+        if (logits[id] != -INFINITY) all.push_back(rank_key(logits[id], id));
+      std::sort(all.begin(), all.end());
+      all.resize(std::min<std::size_t>(all.size(), static_cast<std::size_t>(k)));
+      const int found = select_best(scratch, k);
+      std::vector<std::uint64_t> best(scratch.keys.begin(), scratch.keys.begin() + found);
+      std::sort(best.begin(), best.end());
+      ASSERT_EQ(best, all) << "seed " << seed << ", " << k;
+    }
+  }
 }
 
 TEST(Sampler, GroupsWhoseMaximumCannotMatterAreNotLookedAt) {

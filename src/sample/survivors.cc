@@ -5,6 +5,7 @@
 #include <bit>
 #include <cfloat>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace coppice::core {
@@ -36,13 +37,34 @@ std::uint64_t rank_key(float value, int id) {
   return static_cast<std::uint64_t>(~ascending(value)) << 32 | static_cast<std::uint32_t>(id);
 }
 
+namespace {
+
+// A value that k of the processed logits reach, as high as is found cheaply: that of the k-th best of a few
+// hundred parts of the vocabulary. -infinity where there are not that many parts.
+float reached_by(const std::vector<float>& maxima, int k) {
+  constexpr std::size_t kParts = 256;
+  const auto wanted = static_cast<std::size_t>(k);
+  if (4 * wanted > kParts || maxima.size() < kParts) return kNever;
+  std::array<float, kParts> parts;
+  for (std::size_t p = 0; p < kParts; ++p) {
+    const float* end = &maxima[0] + (p + 1) * maxima.size() / kParts;
+    parts[p] = *std::max_element(&maxima[0] + p * maxima.size() / kParts, end);
+  }
+  std::nth_element(parts.begin(), parts.begin() + k - 1, parts.end(), std::greater<float>());
+  return parts[wanted - 1];
+}
+
+}  // namespace
+
 int select_best(Sampler::Scratch& scratch, int k) {
   if (k <= 0) return 0;
   const float* x = scratch.logits.data();
   std::uint64_t* keys = scratch.keys.data();
   const int n = static_cast<int>(scratch.logits.size());
   int count = 0;
-  float bar = kNever;  // what the next must exceed, once there are k: an equal value has the higher id
+  // What the next must exceed: at first less than what k reach, and once there are k the least of them, for
+  // an equal value has the higher id.
+  float bar = std::nextafter(reached_by(scratch.maxima, k), kNever);
   for (int group = 0, first = 0; first < n; ++group, first += kLogitGroup) {
     if (!(scratch.maxima[group] > bar)) continue;
     scratch.make(group);

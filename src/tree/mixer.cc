@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/mixing.h"
 
 namespace coppice::core {
 namespace {
@@ -29,25 +30,43 @@ void Mixer::set_weights(std::span<const float> weights) {
   silent_units_ = std::all_of(weights.end() - shape_.hidden, weights.end(), [](float w) { return w == 0; });
 }
 
-// units: [hidden], what they say; unset where they are silent.
-float Mixer::score(int bucket, const float* x, float* units) const {
+// x: [features] of one candidate -> its sum, and units: [hidden], what they say.
+float Mixer::ask_units(const float* w, const float* x, float* units) const {
   const int features = shape_.features, hidden = shape_.hidden;
-  const float* w = &weights_[static_cast<std::size_t>(bucket) * features];
-  float score = 0;
-  for (int i = 0; i < features; ++i) score += w[i] * x[i];
-  if (silent_units_) return score;
   const float* in = &weights_[shape_.sums()];
-  const float* out = in + shape_.inputs();
+  if (hidden == kMixingUnits) return mix_one(w, in, x, features, units);
+  float sum = 0;
   std::fill_n(units, hidden, 0.0f);
   for (int i = 0; i < features; ++i, in += hidden) {
     if (x[i] == 0) continue;
+    sum += w[i] * x[i];
     for (int j = 0; j < hidden; ++j) units[j] += in[j] * x[i];
   }
-  for (int j = 0; j < hidden; ++j) {
-    units[j] = std::max(units[j], 0.0f);
-    score += out[j] * units[j];
+  for (int j = 0; j < hidden; ++j) units[j] = std::max(units[j], 0.0f);
+  return sum;
+}
+
+// x: [candidates, features] -> out: [candidates], units: [candidates, hidden], unset where they are silent.
+void Mixer::score(int bucket, const float* x, int candidates, float* out, float* units) const {
+  constexpr int kTogether = 4;  // a sum is a chain of additions, and one alone would wait
+  const int features = shape_.features, hidden = shape_.hidden;
+  const float* w = &weights_[static_cast<std::size_t>(bucket) * features];
+  if (silent_units_) {
+    for (int c = 0; c < candidates; ++c, x += features) {
+      out[c] = 0;
+      for (int i = 0; i < features; ++i) out[c] += w[i] * x[i];
+    }
+    return;
   }
-  return score;
+  for (int c = 0; c < candidates; ++c)
+    out[c] = ask_units(w, x + static_cast<std::size_t>(c) * features, units + c * hidden);
+  const float* w_units = weights_.data() + shape_.sums() + shape_.inputs();
+  int first = 0;
+  for (; first + kTogether <= candidates; first += kTogether)
+    for (int j = 0; j < hidden; ++j)
+      for (int c = first; c < first + kTogether; ++c) out[c] += w_units[j] * units[c * hidden + j];
+  for (int c = first; c < candidates; ++c)
+    for (int j = 0; j < hidden; ++j) out[c] += w_units[j] * units[c * hidden + j];
 }
 
 void Mixer::scores_to_chances(int candidates, float* scores) const {
@@ -60,9 +79,8 @@ void Mixer::scores_to_chances(int candidates, float* scores) const {
 
 void Mixer::chances(int bucket, const float* x, int candidates, float* out) const {
   COPPICE_CHECK(bucket >= 0 && bucket < shape_.buckets && candidates <= kMostMixed);
-  std::array<float, kMostHidden> units;
-  for (int c = 0; c < candidates; ++c)
-    out[c] = score(bucket, x + static_cast<std::size_t>(c) * shape_.features, units.data());
+  std::array<float, static_cast<std::size_t>(kMostMixed) * kMostHidden> units;
+  score(bucket, x, candidates, out, units.data());
   scores_to_chances(candidates, out);
   float sum = 0;
   for (int c = 0; c < candidates; ++c) sum += out[c];
@@ -75,8 +93,7 @@ void Mixer::learn(int bucket, const float* x, int candidates, int taken) {
   const int features = shape_.features, hidden = silent_units_ ? 0 : shape_.hidden;
   std::array<float, static_cast<std::size_t>(kMostMixed) * kMostHidden> units;
   std::array<float, kMostMixed> p;
-  for (int c = 0; c < candidates; ++c)
-    p[c] = score(bucket, x + static_cast<std::size_t>(c) * features, &units[0] + c * hidden);
+  score(bucket, x, candidates, p.data(), units.data());
   scores_to_chances(candidates, p.data());
   // All candidates are judged by the same weights, then one step is made: their order does not matter.
   float* w = &weights_[static_cast<std::size_t>(bucket) * features];

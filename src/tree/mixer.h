@@ -43,7 +43,8 @@ class Mixer {
   void set_weights(std::span<const float> weights);
 
  private:
-  float score(int bucket, const float* x, float* units) const;
+  float ask_units(const float* weights, const float* x, float* units) const;
+  void score(int bucket, const float* x, int candidates, float* out, float* units) const;
   void scores_to_chances(int candidates, float* scores) const;
 
   MixerShape shape_;
