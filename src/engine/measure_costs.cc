@@ -144,8 +144,11 @@ Status Measuring::rows_by_number(CostTable& table) {
   // Of a large model not every number is measured: a round shall not take much longer than it may.
   const double affordable = 2 * options_.seconds / std::max(one, 1e-9);
   std::vector<Timed> timed;
+  // Of many requests: from where each has a row to where each has a guess too.
+  const int requests = static_cast<int>(sequences_.size());
+  const auto shared = [&](int rows) { return requests > 4 && rows >= requests && rows <= 2 * requests; };
   for (const int rows : kRows) {
-    const bool important = rows == 1 || rows == 4 || rows == 8 || rows == 16;
+    const bool important = rows == 1 || rows == 4 || rows == 8 || rows == 16 || shared(rows);
     if (rows <= most && (important || affordable > 40)) timed.push_back({rows, {}});
   }
   if (most > timed.back().rows) timed.push_back({most, {}});

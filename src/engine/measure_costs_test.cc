@@ -80,5 +80,19 @@ TEST(MeasureCosts, OfASlowModelOnlyAFewPassesAreRun) {
   EXPECT_EQ(table->points.size(), 5u);
 }
 
+TEST(MeasureCosts, WherePassesOfManyRequestsLieIsMeasuredOfASlowModelToo) {
+  ThreadPool pool(1);
+  auto context = make_context(pool, 12, 16, 400);
+  double now = 0;
+  MeasureOptions options;
+  options.context = 30;
+  options.clock = [&] { return now += 0.5; };
+  const auto table = measure_costs(*context, options);
+  ASSERT_TRUE(table);
+  std::vector<double> rows;
+  for (const CostPoint& point : table->points) rows.push_back(point.rows);
+  EXPECT_EQ(rows, (std::vector<double>{1, 4, 8, 12, 14, 16, 20, 24, 204}));
+}
+
 }  // namespace
 }  // namespace coppice::core

@@ -137,7 +137,8 @@ void AutoPolicy::plan(std::span<Decoding> requests) {
     // What may not be trimmed is kept to what would have been worth it of late.
     budget.nodes =
         std::min(budget.nodes, request.by_value ? memory.reach : static_cast<int>(memory.needed + 1.5));
-    budget.price = std::max(budget.price, static_cast<float>(price / 2));
+    // What calibration could still lift to the price.
+    budget.price = std::max(budget.price, static_cast<float>(price / Calibration::kMost));
     budget.pass_price = static_cast<float>(draft_pass_.value() * rate);
   }
   drafting_ = drafting;
@@ -148,11 +149,16 @@ int AutoPolicy::prompt_rows(std::span<const Decoding> requests, int most) const 
   PassShape shape = roots(requests);
   const double longest = kStall * costs_.seconds(shape);
   const double rows = shape.rows;
-  for (int n = most; n > kLeastPromptRows; n /= 2) {
+  int fit = std::min(most, kLeastPromptRows), high = most;  // the most that fit lie from one to the other
+  while (fit < high) {
+    const int n = (fit + high + 1) / 2;
     shape.rows = rows + n * costs_.prompt_row();
-    if (costs_.seconds(shape) <= longest) return n;
+    if (costs_.seconds(shape) <= longest)
+      fit = n;
+    else
+      high = n - 1;
   }
-  return std::min(most, kLeastPromptRows);
+  return fit;
 }
 
 // --- after growth ---
@@ -183,7 +189,7 @@ void AutoPolicy::offer(std::span<Decoding> requests) {
   });
 }
 
-// How many of offers_ make the best rate. `pass`: without them; `spent`: seconds of drafting.
+// How many of offers_ make the best rate. `pass`: without them; `spent`: seconds to be counted beside it.
 std::size_t AutoPolicy::best_count(std::span<const Decoding> requests, PassShape pass, double spent) const {
   double tokens = static_cast<double>(requests.size());
   double best_tokens = tokens, best_seconds = costs_.seconds(pass) + spent;
@@ -213,8 +219,11 @@ void AutoPolicy::trim(std::span<Decoding> requests, int prompt_rows) {
   if (requests.empty()) return;
   offer(requests);
   shape_ = roots(requests);
+  const double alone = costs_.seconds(shape_);
   shape_.rows += prompt_rows * costs_.prompt_row();
-  const double spent = usual_drafting(requests);
+  // Prompts are read whatever is guessed: what they add to the pass is no reason to guess more beside them.
+  const double prompts = costs_.seconds(shape_) - alone;
+  const double spent = usual_drafting(requests) - prompts;
   const std::size_t count = best_count(requests, shape_, spent);
   taken_.assign(requests.size(), 0);
   for (std::size_t i = 0; i < offers_.size(); ++i) {
@@ -230,7 +239,7 @@ void AutoPolicy::trim(std::span<Decoding> requests, int prompt_rows) {
     Memory& memory = memory_of(requests[r]);
     tokens += memory.expected;
     memory.needed += kStep * (taken_[r] - memory.needed);
-    memory.reach = std::max(4 + 2 * taken_[r], memory.reach * 3 / 4);
+    memory.reach = std::max(2 + 2 * taken_[r], memory.reach * 3 / 4);
     const int kept = requests[r].by_value ? taken_[r] : requests[r].wanted;
     PassShape without = shape_;
     without.add_row(requests[r].length, -kept);

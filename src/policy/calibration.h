@@ -11,6 +11,7 @@ namespace coppice::core {
 class Calibration {
  public:
   static constexpr int kBands = 4;
+  static constexpr double kLeast = 0.1, kMost = 1.5;  // of the ratio
 
   // `keep`: what a cycle leaves of what came before it, below 1.
   explicit Calibration(double keep) : keep_(keep) {}
@@ -45,7 +46,6 @@ class Calibration {
 
  private:
   static constexpr double kDoubt = 1;  // taken guesses that what others saw counts for
-  static constexpr double kLeast = 0.1, kMost = 1.5;
   struct Seen {
     double expected = 0, taken = 0;
   };
