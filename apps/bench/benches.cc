@@ -90,11 +90,21 @@ std::string machine_line(const MachineSpeed& machine) {
                      machine.int8_peak.median / 1e9, machine.f32_peak.median / 1e9);
 }
 
-double median(std::vector<double> values) {
+double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
+
+int judged_texts(bool all_same, const std::string& acceptance) {
+  if (all_same || acceptance != "keyed") return kOk;
+  note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
+  return kDiffers;
 }
 
 std::string percent(double share) { return fmt::format("{:.0f}%", share * 100); }

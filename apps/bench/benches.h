@@ -43,7 +43,11 @@ Result<int> ended(const Error& error);
 
 // "AMD EPYC, 2 threads, avx512vnni: int8 470.1, f32 117.5 billion multiply-adds a second"
 std::string machine_line(const MachineSpeed& machine);
-std::string percent(double share);          // "84%"
-double median(std::vector<double> values);  // 0 where there are none
+std::string percent(double share);  // "84%"
+// The value that a share of all is not above, between the two nearest; 0 where there are none.
+double quantile(std::vector<double> values, double share);
+double median(std::vector<double> values);
+// The exit code of a bench that compared texts; says so where one differs that must not (acceptance = keyed).
+int judged_texts(bool all_same, const std::string& acceptance);
 
 }  // namespace coppice::app

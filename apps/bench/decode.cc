@@ -269,11 +269,7 @@ Result<int> run_decode(Flags& flags) {
   }
   if (Status written = flags.report.write("decode", report); !written) return tl::unexpected(written.error());
   if (Status written = flags.trace.write(); !written) return tl::unexpected(written.error());
-  if (!*all_same && flags.sampling.acceptance == "keyed") {
-    note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
-    return kDiffers;
-  }
-  return kOk;
+  return judged_texts(*all_same, flags.sampling.acceptance);
 }
 
 }  // namespace

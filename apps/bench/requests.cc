@@ -2,7 +2,6 @@
 // (closed_loop.h); all take turns of a few passes, whoever is behind first, so that a drifting machine
 // favours nobody and all end together.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,16 +53,6 @@ struct Load {
   int at_once = 1;
   std::vector<Side> sides;  // plain first
 };
-
-// The value that a share of all is not above.
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const auto above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - std::floor(at)) * (values[above] - values[below]);
-}
 
 ordered_json spread_json(const std::vector<double>& values) {
   return {
@@ -285,11 +274,7 @@ Result<int> run_requests(const Flags& flags) {
   }
   if (Status written = flags.report.write("requests", report); !written)
     return tl::unexpected(written.error());
-  if (!*all_same && flags.sampling.acceptance == "keyed") {
-    note("coppice: the text differs; that breaks our first law and is a bug of ours\n");
-    return kDiffers;
-  }
-  return kOk;
+  return judged_texts(*all_same, flags.sampling.acceptance);
 }
 
 }  // namespace
