@@ -1,4 +1,5 @@
-// Small right files, each with another part of the format in it.
+// Small right files, each with another part of the format in it, and files that are wrong in one place.
+#include "gguf/bad_files_testing.h"
 #include "gguf/writer.h"
 #include "seeds.h"
 
@@ -33,6 +34,7 @@ void write_seeds(const std::string& folder) {
     writer.add_values("output_norm.weight", formats()[0], {5}, std::span(values).first(5));
     write_seed(folder, std::string(format.name), writer.to_bytes());
   }
+  for (const auto& bad : gguf::testing::bad_files()) write_seed(folder, "bad_" + bad.name, bad.bytes);
 }
 
 }  // namespace

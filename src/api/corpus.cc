@@ -12,9 +12,9 @@
 #include "api/impl.h"
 #include "base/check.h"
 #include "base/file_lock.h"
-#include "base/hash.h"
 #include "base/os.h"
 #include "corpus/corpus_folder.h"
+#include "gguf/split.h"
 
 namespace coppice {
 
@@ -172,11 +172,8 @@ class Store {
 Result<core::CorpusDescription> describe(const Model& model, const CorpusOptions& options,
                                          const CorpusJobs& jobs) {
   core::CorpusDescription description;
-  COPPICE_TRY(const core::MappedFile file, core::MappedFile::open(model.info().path));
-  const core::Hash128 hash = core::hash_of(file.bytes());
-  file.release(file.bytes());
   description.target = fs::path(model.info().path).filename().string();
-  description.target_hash = core::to_hex(hash);
+  description.target_hash = core::to_hex(core::gguf::hash_of_parts(*model.impl().file));
   description.shape.vocabulary_hash =
       core::vocabulary_hash(model.impl().tokenizer.impl().tokenizer->vocabulary().tokens);
   description.shape.vocab = model.info().vocab;

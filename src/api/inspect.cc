@@ -53,6 +53,21 @@ ordered_json show(const Tensor& tensor, const std::byte* begin) {
           {"offset", tensor.data - begin}};
 }
 
+// Each tensor, its offset counted from the first one of its part.
+ordered_json show_tensors(const File& file) {
+  std::vector<const std::byte*> begins(file.parts().size(), nullptr);
+  for (const Tensor& tensor : file.tensors()) {
+    const std::byte*& begin = begins[static_cast<std::size_t>(tensor.part)];
+    if (begin == nullptr || tensor.data < begin) begin = tensor.data;
+  }
+  ordered_json tensors = ordered_json::array();
+  for (const Tensor& tensor : file.tensors()) {
+    tensors.push_back(show(tensor, begins[static_cast<std::size_t>(tensor.part)]));
+    if (begins.size() > 1) tensors.back()["part"] = file.parts()[static_cast<std::size_t>(tensor.part)].path;
+  }
+  return tensors;
+}
+
 // The widths of a slimmable draft and its exit, with the matrix values a pass of one token multiplies by.
 ordered_json widths_of(const File& file) {
   ordered_json out = ordered_json::array();
@@ -83,17 +98,11 @@ Result<std::string> inspect(const std::string& path) {
   COPPICE_TRY(auto file, File::open(path));
   ordered_json keys = ordered_json::object();
   for (const Key& key : file->keys()) keys[std::string(key.name)] = show(key.value);
-  const std::byte* begin = nullptr;  // of the tensor data: offsets are shown relative to the first tensor
   std::int64_t values = 0;
-  for (const Tensor& tensor : file->tensors()) {
-    if (begin == nullptr || tensor.data < begin) begin = tensor.data;
-    values += tensor.values();
-  }
-  ordered_json tensors = ordered_json::array();
-  for (const Tensor& tensor : file->tensors()) tensors.push_back(show(tensor, begin));
+  for (const Tensor& tensor : file->tensors()) values += tensor.values();
   ordered_json out = {{"path", path},           {"version", file->version()},
                       {"bytes", file->bytes()}, {"parameters", values},
-                      {"keys", keys},           {"tensors", tensors}};
+                      {"keys", keys},           {"tensors", show_tensors(*file)}};
   if (ordered_json widths = widths_of(*file); !widths.empty()) out["widths"] = std::move(widths);
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }

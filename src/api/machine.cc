@@ -7,15 +7,14 @@
 
 #include "api/impl.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/os.h"
+#include "gguf/split.h"
 #include "kernels/kernels.h"
 
 namespace coppice {
 
 Result<std::string> file_hash(const std::string& path) {
-  COPPICE_TRY(const core::MappedFile file, core::MappedFile::open(path));
-  const core::Hash128 hash = core::hash_of(file.bytes());
+  COPPICE_TRY(const core::Hash128 hash, core::gguf::hash_of_file(path));
   return core::to_hex(hash);
 }
 
@@ -46,8 +45,11 @@ std::vector<fs::path> model_folders() {
   return folders;
 }
 
-// Named .gguf, or one of Ollama's blobs, which have no extension and are recognised by their first bytes.
+// Named .gguf, or one of Ollama's blobs, which have no extension and are recognised by their first bytes. Of
+// the parts of a split model only the first: it opens the others.
 bool may_be_model(const fs::path& path) {
+  const auto part = core::gguf::split_name(path.string());
+  if (part && part->number > 0) return false;
   return path.extension() == ".gguf" || path.filename().string().rfind("sha256", 0) == 0;
 }
 

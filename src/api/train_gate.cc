@@ -11,10 +11,10 @@
 
 #include "api/impl.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/os.h"
 #include "draft/ngram_corpus.h"
 #include "draft/target_states.h"
+#include "gguf/split.h"
 #include "model/slim.h"
 #include "policy/gate.h"
 #include "policy/gate_cycles.h"
@@ -331,9 +331,7 @@ void GateTrainer::resample(const std::vector<std::vector<CycleSum>>& by_text, Tr
 }
 
 Result<std::string> hash_of_file(const std::string& path) {
-  COPPICE_TRY(const core::MappedFile file, core::MappedFile::open(path));
-  const core::Hash128 hash = core::hash_of(file.bytes());
-  file.release(file.bytes());
+  COPPICE_TRY(const core::Hash128 hash, core::gguf::hash_of_file(path));
   return core::to_hex(hash);
 }
 

@@ -174,32 +174,50 @@ std::shared_ptr<const File> Access::make(std::unique_ptr<File::State> state) {
 }
 
 Result<std::shared_ptr<const File>> File::open(const std::string& path) {
-  auto state = std::make_unique<State>();
-  COPPICE_TRY(state->mapping, MappedFile::open(path));
-  state->bytes = state->mapping.bytes();
-  state->path = path;
-  COPPICE_TRY_STATUS(Access::parse(*state));
-  return Access::make(std::move(state));
+  COPPICE_TRY(std::vector<State> parts, Access::open(path));
+  COPPICE_TRY(State whole, Access::join(std::move(parts)));
+  return Access::make(std::make_unique<State>(std::move(whole)));
 }
 
 Result<std::shared_ptr<const File>> File::parse(std::span<const std::byte> bytes, std::string name) {
-  auto state = std::make_unique<State>();
-  state->bytes = bytes;
-  state->path = std::move(name);
-  COPPICE_TRY_STATUS(Access::parse(*state));
-  return Access::make(std::move(state));
+  return parse(std::vector<Part>{{std::move(name), bytes}});
 }
 
-const std::string& File::path() const { return state_->path; }
+Result<std::shared_ptr<const File>> File::parse(std::vector<Part> parts) {
+  COPPICE_CHECK(!parts.empty());
+  std::vector<State> states(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    states[i].parts.push_back(std::move(parts[i]));
+    COPPICE_TRY_STATUS(Access::parse(states[i]));
+  }
+  COPPICE_TRY(State whole, Access::join(std::move(states)));
+  return Access::make(std::make_unique<State>(std::move(whole)));
+}
+
+const std::string& File::path() const { return state_->parts[0].path; }
 std::uint32_t File::version() const { return state_->version; }
-std::size_t File::bytes() const { return state_->bytes.size(); }
+std::size_t File::bytes() const {
+  std::size_t bytes = 0;
+  for (const Part& part : state_->parts) bytes += part.bytes.size();
+  return bytes;
+}
+std::span<const Part> File::parts() const { return state_->parts; }
 std::span<const Key> File::keys() const { return state_->keys; }
 std::span<const Tensor> File::tensors() const { return state_->tensors; }
 
-void File::release(std::span<const std::byte> part) const {
-  if (!state_->mapping.bytes().empty()) state_->mapping.release(part);
+void File::release(std::span<const std::byte> bytes) const {
+  for (const MappedFile& mapping : state_->mappings) {
+    const std::span<const std::byte> all = mapping.bytes();
+    // Addresses of different mappings: as numbers, for pointers have no order there.
+    const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
+    const auto begin = reinterpret_cast<std::uintptr_t>(all.data());
+    if (at >= begin && at < begin + all.size()) return mapping.release(bytes);
+  }
 }
-void File::release() const { release(state_->bytes); }
+
+void File::release() const {
+  for (const MappedFile& mapping : state_->mappings) mapping.release(mapping.bytes());
+}
 
 const Value* File::find(std::string_view key) const {
   const Key* found = find_by_name(state_->keys, state_->keys_by_name, key);

@@ -1,7 +1,11 @@
-// GGUF v3, little endian, read by mmap. Everything is checked before anything is used: after open() succeeds
-// every key, string, array and tensor lies inside the file, tensors do not overlap, and sizes do not
-// overflow. The caller asks for values by key and type and gets either the value or a sentence that names the
-// file and the key.
+// GGUF v2 and v3 (one layout), little endian, read by mmap. Everything is checked before anything is used:
+// after open() succeeds every key, string, array and tensor lies inside the file, tensors do not overlap, and
+// sizes do not overflow. The caller asks for values by key and type and gets either the value or a sentence
+// that names the file and the key.
+//
+// A model may be split into parts, files called NAME-00001-of-00003.gguf (split.h). Any of them opens them
+// all; together they are one File: the keys are those of the first part, without those that count the parts,
+// and the tensors are those of all parts in order.
 #pragma once
 
 #include <coppice/error.h>
@@ -55,6 +59,7 @@ struct Tensor {
   std::int64_t shape[4] = {1, 1, 1, 1};  // ne[0] (contiguous) first
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
+  int part = 0;  // which of File::parts() it lies in
 
   std::int64_t values() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
 };
@@ -64,22 +69,31 @@ struct Key {
   Value value;
 };
 
+// One file of those that a File was read from.
+struct Part {
+  std::string path;
+  std::span<const std::byte> bytes;
+};
+
 class File {
  public:
   // Fails with one sentence: what is wrong, at which offset or name, what would be right.
   static Result<std::shared_ptr<const File>> open(const std::string& path);
   // The same over bytes that outlive the File (fuzzing, tests). `name` is used in messages.
   static Result<std::shared_ptr<const File>> parse(std::span<const std::byte> bytes, std::string name);
+  // The same over all parts of a split file, in order; at least one.
+  static Result<std::shared_ptr<const File>> parse(std::vector<Part> parts);
 
-  const std::string& path() const;
+  const std::string& path() const;  // of the first part
   std::uint32_t version() const;
-  std::size_t bytes() const;
+  std::size_t bytes() const;            // of all parts
+  std::span<const Part> parts() const;  // one where the file is not split
   std::span<const Key> keys() const;
   std::span<const Tensor> tensors() const;
 
-  // The memory of what was read of `part` (of the file's bytes) goes back to the system, until it is read
+  // The memory of what was read of `bytes` (of one part's) goes back to the system, until they are read
   // again. Nothing happens where the bytes are not the File's own.
-  void release(std::span<const std::byte> part) const;
+  void release(std::span<const std::byte> bytes) const;
   void release() const;  // of the whole file
 
   const Value* find(std::string_view key) const;

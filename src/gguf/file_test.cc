@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "gguf/bad_files_testing.h"
 #include "gguf/writer.h"
 
 namespace coppice::core::gguf {
@@ -202,17 +203,39 @@ TEST(GgufFile, OtherFilesVersionsAndEndiannessAreRefusedByName) {
   const Bytes bytes = sample().to_bytes();
   EXPECT_EQ(message(renamed(bytes, "GGUF", "<htm")),
             "m.gguf: is not a GGUF file: it begins with '<htm', not 'GGUF'");
-  for (const std::uint32_t version : {0u, 1u, 2u, 4u})
-    EXPECT_EQ(
-        message(patched_at(bytes, kVersionAt, version)),
-        fmt::format(
-            "m.gguf: is GGUF version {}; only version 3 is read: convert the model again with a current "
-            "converter",
-            version));
+  for (const std::uint32_t version : {0u, 4u})
+    EXPECT_EQ(message(patched_at(bytes, kVersionAt, version)),
+              fmt::format("m.gguf: is GGUF version {}; versions 2 and 3 are read", version));
+  EXPECT_EQ(message(patched_at(bytes, kVersionAt, 1u)),
+            "m.gguf: is GGUF version 1, whose counts have 32 bits; versions 2 and 3 are read: convert the "
+            "model again with a current converter");
+  EXPECT_TRUE(message(patched_at(bytes, kVersionAt, 0x02000000u)).starts_with("m.gguf: is a big-endian "));
   EXPECT_EQ(message(patched_at(bytes, kVersionAt, 0x03000000u)),
             "m.gguf: is a big-endian GGUF file (its version, read as little endian, is 0x3000000); only "
             "little-endian "
             "files are read: convert it");
+}
+
+TEST(GgufFile, VersionTwoIsReadLikeVersionThree) {
+  const Bytes bytes = patched_at(sample().to_bytes(), kVersionAt, 2u);
+  const auto parsed = parse(bytes);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ((*parsed)->version(), 2u);
+  EXPECT_EQ((*parsed)->text("general.name").value(), "sample");
+  EXPECT_EQ((*parsed)->tensor("second")->bytes, 6u * 20u);
+}
+
+class BadGguf : public ::testing::TestWithParam<testing::BadFile> {};
+
+INSTANTIATE_TEST_SUITE_P(File, BadGguf, ::testing::ValuesIn(testing::bad_files()),
+                         [](const auto& bad) { return bad.param.name; });
+
+TEST_P(BadGguf, IsRefusedWithOneSentence) {
+  const std::string said = message(GetParam().bytes);
+  EXPECT_TRUE(said.starts_with("m.gguf: ")) << said;
+  EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
+  EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  EXPECT_LT(said.size(), 400u) << said;
 }
 
 TEST(GgufFile, CountsBeyondTheBytesPresentAreRefused) {

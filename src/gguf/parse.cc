@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "base/check.h"
 #include "gguf/layout.h"
@@ -46,7 +45,7 @@ std::string supported_formats() {
 
 class Parser {
  public:
-  explicit Parser(Access::State& state) : state_(state), bytes_(state.bytes) {}
+  explicit Parser(Access::State& state) : state_(state), bytes_(state.parts[0].bytes) {}
 
   Status run() {
     COPPICE_TRY_STATUS(read_header());
@@ -59,7 +58,7 @@ class Parser {
  private:
   template <class... Args>
   tl::unexpected<Error> wrong(fmt::format_string<Args...> text, Args&&... args) const {
-    return fail(state_.path + ": " + fmt::format(text, std::forward<Args>(args)...));
+    return fail(state_.parts[0].path + ": " + fmt::format(text, std::forward<Args>(args)...));
   }
 
   std::uint64_t left() const { return bytes_.size() - at_; }
@@ -115,10 +114,7 @@ class Parser {
   template <class Item>
   Status sort_names(const std::vector<Item>& items, std::vector<std::uint32_t>& sorted,
                     std::string_view kind) {
-    sorted.resize(items.size());
-    std::iota(sorted.begin(), sorted.end(), 0u);
-    std::sort(sorted.begin(), sorted.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return items[a].name < items[b].name; });
+    sorted = sorted_by_name(items);
     for (std::size_t i = 1; i < sorted.size(); ++i)
       if (items[sorted[i - 1]].name == items[sorted[i]].name)
         return wrong("{} {} appears twice; names must differ", kind, quoted(items[sorted[i]].name));
@@ -147,10 +143,13 @@ Status Parser::read_header() {
         "is a big-endian GGUF file (its version, read as little endian, is {:#x}); only little-endian "
         "files are read: convert it",
         version);
-  if (version != kVersion)
+  if (version == 1)
     return wrong(
-        "is GGUF version {}; only version {} is read: convert the model again with a current converter",
-        version, kVersion);
+        "is GGUF version 1, whose counts have 32 bits; versions {} and {} are read: convert the model again "
+        "with a current converter",
+        kOldestVersion, kVersion);
+  if (version < kOldestVersion || version > kVersion)
+    return wrong("is GGUF version {}; versions {} and {} are read", version, kOldestVersion, kVersion);
   COPPICE_TRY(tensor_count_, read<std::uint64_t>());
   COPPICE_TRY(key_count_, read<std::uint64_t>());
   return {};

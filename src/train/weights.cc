@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/os.h"
 #include "draft/katz.h"
+#include "gguf/split.h"
 #include "model/architectures.h"
 #include "text/vocabulary.h"
 
@@ -42,9 +42,7 @@ Result<Target> Target::open(const std::string& path) {
   COPPICE_TRY(const Vocabulary vocabulary, Vocabulary::read(*target.file));
   target.end_tokens = vocabulary.end_tokens;
   target.vocabulary_hash = core::vocabulary_hash(vocabulary.tokens);
-  COPPICE_TRY(const MappedFile bytes, MappedFile::open(path));
-  const Hash128 hash = hash_of(bytes.bytes());
-  target.hash = to_hex(hash);
+  target.hash = to_hex(gguf::hash_of_parts(*target.file));
   return target;
 }
 
