@@ -25,12 +25,12 @@ void write_seeds(const std::string& folder) {
   add_keys(keys);
   write_seed(folder, "keys", keys.to_bytes());
   keys.add_u32("general.alignment", 64);
-  const std::vector<float> values(192, 0.5f);
-  keys.add_values("blk.0.attn_q.weight", formats()[3], {32, 3, 2}, values);
+  const std::vector<float> values(768, 0.5f);
+  keys.add_values("blk.0.attn_q.weight", *find_format("Q4_1"), {32, 3, 2}, std::span(values).first(192));
   write_seed(folder, "aligned", keys.to_bytes());
   for (const Format& format : formats()) {
     gguf::Writer writer;
-    writer.add_values("token_embd.weight", format, {64, 3}, values);
+    writer.add_tensor("token_embd.weight", format, {256, 3}, std::vector<std::byte>(row_bytes(format, 768)));
     writer.add_values("output_norm.weight", formats()[0], {5}, std::span(values).first(5));
     write_seed(folder, std::string(format.name), writer.to_bytes());
   }

@@ -328,10 +328,9 @@ TEST(GgufTensors, RankAndSizesAreChecked) {
 
 TEST(GgufTensors, AnUnknownFormatIsNamedWithThoseSupported) {
   const Bytes bytes = sample().to_bytes();
-  EXPECT_EQ(message(patched(bytes, "first", 12, std::uint32_t{12})),
-            "m.gguf: tensor 'first' is stored as type 12 (Q4_K), which is not supported; supported are F32, "
-            "F16, Q4_0, "
-            "Q4_1, Q8_0, BF16");
+  EXPECT_EQ(message(patched(bytes, "first", 12, std::uint32_t{21})),
+            "m.gguf: tensor 'first' is stored as type 21 (IQ3_S), which is not supported; supported are F32, "
+            "F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, BF16, MXFP4");
   EXPECT_TRUE(message(patched(bytes, "first", 12, std::uint32_t{77}))
                   .starts_with("m.gguf: tensor 'first' is stored as type 77, which is not supported"));
 }

@@ -153,8 +153,9 @@ void Writer::add_tensor(std::string name, const Format& format, std::vector<std:
 void Writer::add_values(std::string name, const Format& format, std::vector<std::int64_t> shape,
                         std::span<const float> values) {
   COPPICE_CHECK(static_cast<std::int64_t>(values.size()) == product(shape));
+  COPPICE_CHECK(format.quantize != nullptr);
   Bytes bytes(row_bytes(format, product(shape)));
-  format.quantize(values.data(), bytes.data(), product(shape));
+  format.quantize(values.data(), nullptr, bytes.data(), product(shape));
   add_tensor(std::move(name), format, std::move(shape), std::move(bytes));
 }
 

@@ -32,7 +32,7 @@ class Weights {
       for (std::int64_t i = 0; i < shape.outputs; ++i) {
         for (float& value : row) value = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
         std::vector<std::byte> packed(row_bytes(format, shape.inputs));
-        format.quantize(row.data(), packed.data(), shape.inputs);
+        format.quantize(row.data(), nullptr, packed.data(), shape.inputs);
         blocks.insert(blocks.end(), packed.begin(), packed.end());
       }
       writer.add_tensor(shape.name, format, {shape.inputs, shape.outputs}, std::move(blocks));

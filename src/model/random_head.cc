@@ -57,9 +57,9 @@ Status Maker::check() const {
         fmt::format("rows = {}: it must be from 1 to the {} tokens of the target", o.rows, target_.vocab));
   if (o.formats.empty()) return fail("formats = nothing: name at least one");
   for (const std::string& name : o.formats) {
-    const Format* format = find_format(name);
-    if (format == nullptr || !format->weights)
-      return fail(fmt::format("formats = {}: there is no such format", name));
+    const int widths[] = {o.hidden, o.feed_forward, o.heads * o.head_dim};
+    const auto format = format_to_write(name, widths);
+    if (!format) return fail("formats = " + format.error().message);
   }
   return {};
 }

@@ -149,18 +149,8 @@ Status Maker::check_sizes() const {
 
 Status Maker::check_format(std::string_view field, const std::string& name,
                            std::initializer_list<int> inputs) const {
-  const Format* format = find_format(name);
-  if (format == nullptr || !format->weights) {
-    std::string names;
-    for (const Format& row : formats()) names += (names.empty() ? "" : ", ") + std::string(row.name);
-    return fail(fmt::format("{} = {}: there is no such format; there is {}", field, name, names));
-  }
-  for (const int width : inputs)
-    if (width % format->block_values != 0)
-      return fail(
-          fmt::format("{} = {}: its blocks have {} values, and a matrix has {} inputs, which is "
-                      "no multiple",
-                      field, format->name, format->block_values, width));
+  const auto format = format_to_write(name, std::span(inputs.begin(), inputs.size()));
+  if (!format) return fail(fmt::format("{} = {}", field, format.error().message));
   return {};
 }
 
@@ -211,7 +201,7 @@ Status Maker::produce(const Format& format, std::int64_t inputs, std::int64_t ou
       Random here = random;
       here.skip(inputs * (first + part.begin));
       for (std::int64_t i = 0; i < wanted; ++i) own[i] = spread * here.bell();
-      format.quantize(own, bytes.data() + row * static_cast<std::size_t>(part.begin), wanted);
+      format.quantize(own, nullptr, bytes.data() + row * static_cast<std::size_t>(part.begin), wanted);
     });
     COPPICE_TRY_STATUS(append(std::span(bytes).first(row * static_cast<std::size_t>(count))));
     written_ += inputs * count;

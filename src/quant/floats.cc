@@ -98,7 +98,7 @@ namespace f32 {
 void unpack(const std::byte* blocks, float* values, std::int64_t count) {
   std::memcpy(values, blocks, sizeof(float) * static_cast<std::size_t>(count));
 }
-void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
   std::memcpy(blocks, values, sizeof(float) * static_cast<std::size_t>(count));
 }
 void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
@@ -115,7 +115,7 @@ namespace f16 {
 void unpack(const std::byte* blocks, float* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = f16_to_f32(load<std::uint16_t>(blocks + 2 * i));
 }
-void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) store(blocks + 2 * i, f32_to_f16(values[i]));
 }
 void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
@@ -132,7 +132,7 @@ namespace bf16 {
 void unpack(const std::byte* blocks, float* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = bf16_to_f32(load<std::uint16_t>(blocks + 2 * i));
 }
-void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) store(blocks + 2 * i, f32_to_bf16(values[i]));
 }
 void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {

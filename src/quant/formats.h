@@ -22,8 +22,10 @@ struct Format {
   PackedKind packed;  // what pack() makes of it
   // values [count] from blocks; count is a multiple of block_values. Equal to the gguf package's dequantize.
   void (*unpack)(const std::byte* blocks, float* values, std::int64_t count);
-  // The format's reference quantiser (as the gguf package's quantize).
-  void (*quantize)(const float* values, std::byte* blocks, std::int64_t count);
+  // Null: nothing here writes this format (see format_to_write). importance: [count], how much an error of
+  // each value matters, which a format may heed, or null. Without it and where the gguf package has a
+  // quantize, the same bytes.
+  void (*quantize)(const float* values, const float* importance, std::byte* blocks, std::int64_t count);
   // Writes outputs 0 .. outputs - 1 (at most 32) of a group of the packed layout, for `inputs` inputs (whole
   // blocks) from `group` on, out of as many tensor rows `stride` bytes apart.
   void (*pack_rows)(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group);
@@ -35,6 +37,10 @@ struct Format {
 std::span<const Format> formats();                 // of weights
 const Format* find_format(std::uint32_t type);     // null if there is no such row; knows I64 too
 const Format* find_format(std::string_view name);  // case-insensitive; the same
+
+// The format called `name`, in any case, that has a quantiser and of which rows of each of `widths` values
+// are whole blocks; or what is wrong and which formats there are.
+Result<const Format*> format_to_write(std::string_view name, std::span<const int> widths = {});
 
 std::size_t row_bytes(const Format& format, std::int64_t values);
 

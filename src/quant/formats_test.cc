@@ -26,6 +26,18 @@ std::vector<float> normal_values(std::size_t count, unsigned seed) {
   return values;
 }
 
+// Where the bytes of a block's d and m, or of a value, lie.
+std::vector<std::size_t> scale_bytes(const Format& format) {
+  const auto end = static_cast<std::size_t>(format.block_bytes);
+  if (format.name == "Q2_K") return {80, 81, 82, 83};
+  if (format.name == "Q3_K" || format.name == "Q6_K") return {end - 2, end - 1};
+  if (format.name == "MXFP4") return {0};
+  std::vector<std::size_t> all = {0, 1};
+  const bool two = format.name.ends_with("_1") || format.name == "Q4_K" || format.name == "Q5_K";
+  if (two || end == 4) all.insert(all.end(), {2, 3});
+  return all;
+}
+
 // Random bytes with scales made finite: any such block is one a file may hold.
 std::vector<std::byte> random_blocks(const Format& format, std::int64_t count, unsigned seed) {
   std::mt19937 random(seed);
@@ -33,9 +45,7 @@ std::vector<std::byte> random_blocks(const Format& format, std::int64_t count, u
   for (std::byte& byte : blocks) byte = static_cast<std::byte>(random());
   for (std::int64_t at = format.find_nonfinite(blocks.data(), count); at >= 0;
        at = format.find_nonfinite(blocks.data(), count))
-    for (std::size_t i = 0; i < 4; ++i)  // d and m, or a value
-      if (i < static_cast<std::size_t>(format.block_bytes))
-        blocks[row_bytes(format, at) + i] = std::byte{0x21};
+    for (const std::size_t i : scale_bytes(format)) blocks[row_bytes(format, at) + i] = std::byte{0x21};
   return blocks;
 }
 
@@ -45,12 +55,15 @@ class FormatsTest : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(EachRow, FormatsTest,
-                         ::testing::Values("F32", "F16", "Q4_0", "Q4_1", "Q8_0", "BF16"),
+                         ::testing::Values("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0",
+                                           "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS",
+                                           "MXFP4"),
                          [](const auto& row) { return row.param; });
 
 TEST_P(FormatsTest, PackingIsLossless) {
   // Around the edges of vectors, halves, groups and slices.
   std::vector<int> widths = {32, 96, 256, 288};
+  if (format().block_values == 256) widths = {256, 768};
   if (format().block_values == 1) widths.insert(widths.end(), {1, 5, 8, 31, 259});
   for (const int inputs : widths) {
     for (const int outputs : {1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 40, 63, 65}) {
@@ -76,9 +89,10 @@ TEST_P(FormatsTest, PackingIsLossless) {
 
 // Whatever was there before, and for every byte: a file of packed weights must not depend on it.
 TEST_P(FormatsTest, WhatLiesBeyondTheLastOutputIsZero) {
+  const int inputs = std::max(64, format().block_values);
   for (const int outputs : {1, 18, 35}) {
-    const std::vector<std::byte> blocks = random_blocks(format(), 64 * outputs, 8);
-    auto matrix = pack(format(), blocks.data(), outputs, 64);
+    const std::vector<std::byte> blocks = random_blocks(format(), inputs * outputs, 8);
+    auto matrix = pack(format(), blocks.data(), outputs, inputs);
     ASSERT_TRUE(matrix);
     const std::vector<std::byte> first(matrix->data.data(), matrix->data.data() + matrix->bytes());
     std::memset(matrix->data.data(), 0xff, matrix->bytes());
@@ -89,12 +103,12 @@ TEST_P(FormatsTest, WhatLiesBeyondTheLastOutputIsZero) {
          ++i)
       zeros += first[i] == std::byte{0};
     const int beyond = matrix->groups() * 32 - outputs;
-    EXPECT_GE(zeros, static_cast<std::int64_t>(row_bytes(format(), 64)) * beyond) << outputs;
+    EXPECT_GE(zeros, static_cast<std::int64_t>(row_bytes(format(), inputs)) * beyond) << outputs;
   }
 }
 
 TEST_P(FormatsTest, PackingGroupByGroupGivesTheSameBytes) {
-  const int inputs = 64, outputs = 100;
+  const int inputs = std::max(64, format().block_values), outputs = 100;
   const std::vector<std::byte> blocks = random_blocks(format(), inputs * outputs, 8);
   const auto whole = pack(format(), blocks.data(), outputs, inputs);
   auto parts = pack(format(), blocks.data(), outputs, inputs);
@@ -105,68 +119,76 @@ TEST_P(FormatsTest, PackingGroupByGroupGivesTheSameBytes) {
 }
 
 TEST_P(FormatsTest, PackedSizeIsThatOfTheSource) {
-  const auto matrix = pack(format(), random_blocks(format(), 64 * 32, 9).data(), 32, 64);
-  EXPECT_EQ(matrix->bytes(), row_bytes(format(), 64 * 32));
+  const auto matrix = pack(format(), random_blocks(format(), 256 * 32, 9).data(), 32, 256);
+  if (format().packed == PackedKind::f32) return;
+  EXPECT_EQ(matrix->bytes(), row_bytes(format(), 256 * 32));
 }
 
 TEST_P(FormatsTest, QuantisingUnpackedValuesKeepsThem) {
-  const auto values = normal_values(640, 10);
-  std::vector<std::byte> blocks(row_bytes(format(), 640));
-  format().quantize(values.data(), blocks.data(), 640);
-  std::vector<float> unpacked(640);
-  format().unpack(blocks.data(), unpacked.data(), 640);
+  if (format().quantize == nullptr) GTEST_SKIP() << "nothing here writes it";
+  const auto values = normal_values(768, 10);
+  std::vector<std::byte> blocks(row_bytes(format(), 768));
+  format().quantize(values.data(), nullptr, blocks.data(), 768);
+  std::vector<float> unpacked(768);
+  format().unpack(blocks.data(), unpacked.data(), 768);
   float largest = 0;
   for (const float value : values) largest = std::max(largest, std::fabs(value));
   // Half a step of 1/7.5 of the largest for four bits, and far less for the others.
   const float allowed =
       largest * (format().block_bytes <= 20 && format().block_values == 32 ? 0.14f : 0.005f);
-  for (std::size_t i = 0; i < 640; ++i) ASSERT_NEAR(unpacked[i], values[i], allowed) << i;
+  for (std::size_t i = 0; i < 768; ++i) ASSERT_NEAR(unpacked[i], values[i], allowed) << i;
+}
+
+// Makes the first scale or value of a block infinite, or the last NaN.
+void spoil(const Format& format, std::byte* block, bool last) {
+  if (format.name == "MXFP4") {
+    block[0] = last ? std::byte{0xff} : std::byte{0xfd};
+    return;
+  }
+  const bool wide = format.name == "F32" || format.name == "BF16";
+  const std::vector<std::size_t> bytes = scale_bytes(format);
+  const std::size_t at = last || wide ? bytes[bytes.size() - 2] : bytes[0];
+  const std::uint16_t broken = wide ? (last ? 0xffc1 : 0x7f80) : (last ? 0xfe01 : 0x7c00);
+  std::memcpy(block + at, &broken, 2);
 }
 
 TEST_P(FormatsTest, ANonFiniteScaleIsFoundWhereItIs) {
-  const std::int64_t count = 320;
-  const std::vector<float> values = normal_values(count, 11);
-  std::vector<std::byte> blocks(row_bytes(format(), count));
-  format().quantize(values.data(), blocks.data(), count);
+  const std::int64_t count = 2560;
+  const std::vector<std::byte> blocks = random_blocks(format(), count, 11);
   EXPECT_EQ(format().find_nonfinite(blocks.data(), count), -1);
-  const std::uint16_t broken = format().name == "BF16" ? 0x7f80 : 0x7c00;
-  const std::size_t shift = format().name == "F32" ? 2 : 0;  // the upper half of the f32
-  const std::uint16_t top = format().name == "F32" ? 0x7fc0 : broken;
-  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{64}, std::int64_t{288}}) {
-    std::vector<std::byte> bad = blocks;
-    std::memcpy(bad.data() + row_bytes(format(), at) + shift, &top, 2);
-    EXPECT_EQ(format().find_nonfinite(bad.data(), count), at);
-  }
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{512}, std::int64_t{2304}})
+    for (const bool last : {false, true}) {
+      std::vector<std::byte> bad = blocks;
+      spoil(format(), bad.data() + row_bytes(format(), at), last);
+      EXPECT_EQ(format().find_nonfinite(bad.data(), count), at);
+    }
 }
 
 TEST_P(FormatsTest, ANonFiniteScaleIsSeenInItsPackedGroupAndInNoOther) {
-  const int inputs = 96, outputs = 100;
+  const int inputs = 3 * std::max(32, format().block_values), outputs = 100;
   for (const int row : {0, 31, 32, 77, 99}) {
-    for (const int block : {0, 2}) {
+    for (const bool last : {false, true}) {
       std::vector<std::byte> blocks = random_blocks(format(), inputs * outputs, 12);
-      const std::size_t at = row_bytes(format(), static_cast<std::int64_t>(row) * inputs + block * 32);
-      // Q4_1's offset is behind its scale; a float's exponent is in its last two bytes.
-      const std::size_t behind = format().name == "Q4_1" && block == 2 ? 2 : format().name == "F32" ? 2 : 0;
-      const bool wide = format().name == "F32" || format().name == "BF16";
-      const std::uint16_t broken = wide ? (block == 0 ? 0x7f80 : 0xffc1) : (block == 0 ? 0x7c00 : 0xfe01);
-      std::memcpy(blocks.data() + at + behind, &broken, 2);
+      const std::int64_t at = static_cast<std::int64_t>(row) * inputs + (last ? inputs / 3 * 2 : 0);
+      spoil(format(), blocks.data() + row_bytes(format(), at), last);
       const auto matrix = pack(format(), blocks.data(), outputs, inputs);
       ASSERT_TRUE(matrix);
       for (int group = 0; group < 4; ++group)
-        EXPECT_EQ(all_finite(*matrix, group, group + 1), group != row / 32) << row << ", block " << block;
+        EXPECT_EQ(all_finite(*matrix, group, group + 1), group != row / 32) << row << ", " << last;
     }
   }
 }
 
 TEST_P(FormatsTest, QuantisingAnythingAtAllIsDefined) {
+  if (format().quantize == nullptr) GTEST_SKIP() << "nothing here writes it";
   const float inf = std::numeric_limits<float>::infinity();
-  std::vector<float> values = normal_values(128, 12);
+  std::vector<float> values = normal_values(256, 12);
   values[3] = inf;
   values[35] = std::numeric_limits<float>::quiet_NaN();
   values[70] = -inf;
   for (std::size_t i = 96; i < 128; ++i) values[i] = (i % 2 == 0) ? 1e-44f : 0.0f;  // 1/d overflows
-  std::vector<std::byte> blocks(row_bytes(format(), 128));
-  format().quantize(values.data(), blocks.data(), 128);  // no undefined conversion: the sanitizers watch
+  std::vector<std::byte> blocks(row_bytes(format(), 256));
+  format().quantize(values.data(), nullptr, blocks.data(), 256);  // no undefined conversion: sanitizers watch
 }
 
 TEST(Formats, AreFoundByTypeAndByNameInAnyCase) {
@@ -176,8 +198,9 @@ TEST(Formats, AreFoundByTypeAndByNameInAnyCase) {
   }
   EXPECT_EQ(find_format("q4_1"), find_format(3u));
   EXPECT_EQ(find_format("bf16"), find_format(30u));
-  EXPECT_EQ(find_format(12u), nullptr);
-  EXPECT_EQ(find_format("Q4_K"), nullptr);
+  EXPECT_EQ(find_format("mxfp4"), find_format(39u));
+  EXPECT_EQ(find_format(21u), nullptr);
+  EXPECT_EQ(find_format("IQ3_S"), nullptr);
   EXPECT_EQ(find_format(""), nullptr);
 }
 
@@ -188,7 +211,7 @@ TEST(Formats, IntegersAreReadButAreNoWeights) {
   for (const Format& row : formats()) EXPECT_TRUE(row.weights) << row.name;
   const float values[] = {0, -3, 49151, std::numeric_limits<float>::infinity()};
   std::vector<std::byte> bytes(row_bytes(format, 4));
-  format.quantize(values, bytes.data(), 4);
+  format.quantize(values, nullptr, bytes.data(), 4);
   float back[4];
   format.unpack(bytes.data(), back, 4);
   EXPECT_EQ(std::vector<float>(back, back + 4), (std::vector<float>{0, -3, 49151, 0}));
@@ -238,6 +261,17 @@ TEST(Formats, RowsThatAreNotWholeBlocksAreRefused) {
   ASSERT_FALSE(matrix);
   EXPECT_EQ(matrix.error().message,
             "a Q4_1 matrix of 4 rows of 40 values cannot be packed: rows of a multiple of 32 values can");
+}
+
+TEST(Formats, OnesToWriteAreCheckedAgainstTheWidths) {
+  const int widths[] = {256, 96};
+  EXPECT_EQ(*format_to_write("q4_0", widths), find_format("Q4_0"));
+  EXPECT_TRUE(format_to_write("nothing").error().message.starts_with(
+      "nothing: there is no such format; there is F32, F16, Q4_0, "));
+  EXPECT_TRUE(format_to_write("I64").error().message.starts_with("I64: there is no such format"));
+  const int narrow[] = {256, 80};
+  EXPECT_EQ(format_to_write("Q4_0", narrow).error().message,
+            "Q4_0: its blocks have 32 values, and a matrix has 80 inputs, which is no multiple");
 }
 
 TEST(Halves, EveryF16SurvivesTheTripThroughF32) {

@@ -9,7 +9,7 @@ void unpack(const std::byte* blocks, float* values, std::int64_t count) {
 }
 
 // Towards zero; what no integer is, or none so large, is 0.
-void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const bool fits = values[i] > -0x1p63f && values[i] < 0x1p63f;
     store<std::int64_t>(blocks + 8 * i, fits ? static_cast<std::int64_t>(values[i]) : 0);

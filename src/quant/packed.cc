@@ -117,6 +117,8 @@ std::size_t packed_unit_bytes(PackedKind kind) {
       return kQ4Offsets + 2 * kGroupOutputs;
     case PackedKind::q8:
       return kQ8Scales + 2 * kGroupOutputs;
+    default:
+      break;
   }
   check_failed("a packed kind without a size", __FILE__, __LINE__);
 }

@@ -22,14 +22,9 @@
 #include <cstdint>
 
 #include "base/os.h"
+#include "quant/packed_shape.h"
 
 namespace coppice::core {
-
-enum class PackedKind : std::uint8_t { f32, f16, bf16, q4, q4_offset, q8 };
-
-inline constexpr int kGroupOutputs = 32;
-inline constexpr int kHalfOutputs = 16;
-inline constexpr int kBlockInputs = 32;
 
 // Where the parts of a block begin (the picture above): the codes of a half are kQ4Half or kQ8Half bytes.
 inline constexpr std::size_t kQ4Half = 256, kQ4Scales = 2 * kQ4Half, kQ4Offsets = kQ4Scales + 64;

@@ -25,7 +25,7 @@ void unpack(const std::byte* blocks, float* values, std::int64_t count) {
   }
 }
 
-void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
   for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes, values += kBlockValues) {
     const float low_value = *std::min_element(values, values + kBlockValues);
     const float high_value = *std::max_element(values, values + kBlockValues);

@@ -26,7 +26,7 @@ void unpack(const std::byte* blocks, float* values, std::int64_t count) {
   }
 }
 
-void quantize(const float* values, std::byte* blocks, std::int64_t count) {
+void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
   for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes, values += kBlockValues) {
     float largest = 0.0f;
     for (int i = 0; i < kBlockValues; ++i) largest = std::max(largest, std::fabs(values[i]));

@@ -32,8 +32,7 @@ Status check_options(const DraftTraining& options) {
     return fail(fmt::format("rollout_share = {}: 0 to 1 are possible", options.rollout_share));
   if (!(options.imitate >= 0)) return fail(fmt::format("imitate = {}: 0 (not) or more", options.imitate));
   for (const std::string& name : {options.format, options.head_format, options.embedding_format}) {
-    if (find_format(name) == nullptr)
-      return fail(fmt::format("format = {}: Q8_0, Q4_0, Q4_1, F16 and F32 are known", name));
+    if (const auto format = format_to_write(name); !format) return fail("format = " + format.error().message);
   }
   return {};
 }

@@ -76,10 +76,10 @@ void add_keys(const SlimDraft& draft, const gguf::File& target, const DraftFileO
 }
 
 Result<const Format*> format_named(const char* what, const std::string& name, const DraftShape& shape) {
-  const Format* format = find_format(name);
-  if (format == nullptr)
-    return fail(fmt::format("the format of the {} cannot be {}; Q4_0, Q4_1, Q8_0 and F16 can", what, name));
-  COPPICE_CHECK(shape.hidden.back() % format->block_values == 0);
+  std::vector<int> widths = shape.hidden;
+  widths.insert(widths.end(), shape.feed_forward.begin(), shape.feed_forward.end());
+  const auto format = format_to_write(name, widths);
+  if (!format) return fail(fmt::format("the format of the {}: {}", what, format.error().message));
   return format;
 }
 

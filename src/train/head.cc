@@ -28,9 +28,8 @@ Status check_options(const HeadTraining& options) {
   if (options.negatives < 0) return fail(fmt::format("negatives = {}: 0 (all) or more", options.negatives));
   if (!(options.temperature > 0.1 && options.temperature <= 2))
     return fail(fmt::format("temperature = {}: 0.1 to 2 are possible", options.temperature));
-  const Format* format = find_format(options.format);
-  if (format == nullptr)
-    return fail(fmt::format("format = {}: Q8_0, Q4_0, Q4_1, F16 and F32 are known", options.format));
+  if (const auto format = format_to_write(options.format); !format)
+    return fail("format = " + format.error().message);
   if (options.out.empty()) return fail("out: name the file to write");
   return {};
 }

@@ -199,7 +199,8 @@ Status HeadModel::export_to(gguf::Writer& writer) const {
   writer.add_f32("eagle3.rope.freq_base", static_cast<float>(s.rope_base));
   writer.add_bool("eagle3.norm_before_residual", false);
   writer.add_u32s("eagle3.target_layers", std::vector<std::uint32_t>(s.layers.begin(), s.layers.end()));
-  const Format* format = find_format(recipe_.format);
+  const int widths[] = {s.hidden, s.feed_forward, s.heads * s.head_dim, s.features};
+  COPPICE_TRY(const Format* format, format_to_write(recipe_.format, widths));
   const auto add = [&](const char* name, const Tensor& value, const Format& as) {
     add_tensor(writer, name, as, value);
   };

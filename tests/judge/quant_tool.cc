@@ -44,7 +44,7 @@ int quantize(const Format& format, const std::vector<std::byte>& input) {
   std::vector<float> values(input.size() / sizeof(float));
   std::memcpy(values.data(), input.data(), sizeof(float) * values.size());
   std::vector<std::byte> blocks(row_bytes(format, static_cast<std::int64_t>(values.size())));
-  format.quantize(values.data(), blocks.data(), static_cast<std::int64_t>(values.size()));
+  format.quantize(values.data(), nullptr, blocks.data(), static_cast<std::int64_t>(values.size()));
   return print(blocks.data(), blocks.size());
 }
 

@@ -1,0 +1,43 @@
+// Q5_0: 32 values in 22 bytes. f16 scale d, 32 high bits, then 16 bytes of nibbles as in Q4_0; bit i of the
+// high bits is bit 4 of value i. value = d * (code - 16). Q5_1: 24 bytes, an f16 offset m behind d.
+// value = d * code + m.
+#include "quant/block_format.h"
+
+namespace coppice::core {
+namespace {
+
+void read_codes(const std::byte* high_bits, std::uint8_t* codes) {
+  const auto high = load<std::uint32_t>(high_bits);
+  const std::byte* nibbles = high_bits + 4;
+  for (int i = 0; i < 16; ++i) {
+    const auto byte = std::to_integer<std::uint32_t>(nibbles[i]);
+    codes[i] = static_cast<std::uint8_t>((byte & 15) | (high >> i & 1) << 4);
+    codes[16 + i] = static_cast<std::uint8_t>(byte >> 4 | (high >> (16 + i) & 1) << 4);
+  }
+}
+
+struct Q5_0 {
+  static constexpr PackedKind kKind = PackedKind::q5;
+  static constexpr int kValues = 32, kBytes = 22;
+  static void read(const std::byte* block, BlockParts<32>& parts) {
+    parts.d = load<std::uint16_t>(block);
+    read_codes(block + 2, parts.codes);
+  }
+};
+
+struct Q5_1 {
+  static constexpr PackedKind kKind = PackedKind::q5_offset;
+  static constexpr int kValues = 32, kBytes = 24;
+  static void read(const std::byte* block, BlockParts<32>& parts) {
+    parts.d = load<std::uint16_t>(block);
+    parts.m = load<std::uint16_t>(block + 2);
+    read_codes(block + 4, parts.codes);
+  }
+};
+
+}  // namespace
+
+COPPICE_BLOCK_FORMAT(q5_0, Q5_0)
+COPPICE_BLOCK_FORMAT(q5_1, Q5_1)
+
+}  // namespace coppice::core
