@@ -143,7 +143,7 @@ Result<std::vector<Access::State>> Access::open(const std::string& path) {
         path, claim.number + 1, claim.count, claim.number + 1, claim.count));
   for (name->number = 0; name->number < name->count; ++name->number) {
     if (name->number == claim.number) {
-      parts.push_back(std::move(first));
+      parts.emplace_back();  // its place
       continue;
     }
     auto part = load(split_path(*name));
@@ -152,6 +152,7 @@ Result<std::vector<Access::State>> Access::open(const std::string& path) {
                               name->number + 1, claim.count, path));
     parts.push_back(*std::move(part));
   }
+  parts[static_cast<std::size_t>(claim.number)] = std::move(first);
   return parts;
 }
 
