@@ -39,7 +39,7 @@ class Fields {
   template <class T>
   void take(const char* name, T& to) {
     try {
-      to = json_.at(name).get<T>();
+      read(json_.at(name), to);
     } catch (const nlohmann::json::exception&) {
       if (bad.empty()) bad = name;
     }
@@ -47,6 +47,20 @@ class Fields {
   std::string bad;
 
  private:
+  template <class T>
+  static void read(const Json& json, T& to) {
+    to = json.get<T>();
+  }
+  // get<int>() would make one of any number.
+  static void read(const Json& json, int& to) {
+    const bool fits = json.is_number_integer() && json == json.get<int>();
+    to = fits ? json.get<int>() : Json("no int").get<int>();
+  }
+  static void read(const Json& json, std::vector<int>& to) {
+    to.clear();
+    for (const Json& element : json.get_ref<const Json::array_t&>()) read(element, to.emplace_back());
+  }
+
   const Json& json_;
 };
 

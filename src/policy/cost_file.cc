@@ -23,10 +23,14 @@ std::string cost_path(const std::string& folder, std::string_view key) {
 
 Result<CostTable> load_costs(const std::string& path, std::string_view key) {
   COPPICE_TRY(const std::string text, read_file(path));
+  return parse_costs(text, key, path);
+}
+
+Result<CostTable> parse_costs(const std::string& text, std::string_view key, std::string_view name) {
   std::istringstream in(text);
   in.imbue(std::locale::classic());
   std::string line, word;
-  const auto broken = [&](std::string_view what) { return fail(fmt::format("{}: {}", path, what)); };
+  const auto broken = [&](std::string_view what) { return fail(fmt::format("{}: {}", name, what)); };
   if (!std::getline(in, line) || line != kFirst)
     return broken(fmt::format("is no file of costs: it does not begin with \"{}\"", kFirst));
   if (!std::getline(in, line) || line != key) return broken("was measured on another machine or model");

@@ -89,6 +89,8 @@ class Typical {
 // taken. A file that is damaged is an error that says how; who asked measures again.
 std::string cost_path(const std::string& folder, std::string_view key);
 Result<CostTable> load_costs(const std::string& path, std::string_view key);
+// The same of the file's text; errors begin with `name`.
+Result<CostTable> parse_costs(const std::string& text, std::string_view key, std::string_view name);
 Status save_costs(const std::string& path, std::string_view key, const CostTable& table);
 
 }  // namespace coppice::core
