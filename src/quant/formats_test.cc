@@ -125,7 +125,6 @@ TEST_P(FormatsTest, PackedSizeIsThatOfTheSource) {
 }
 
 TEST_P(FormatsTest, QuantisingUnpackedValuesKeepsThem) {
-  if (format().quantize == nullptr) GTEST_SKIP() << "nothing here writes it";
   const auto values = normal_values(768, 10);
   std::vector<std::byte> blocks(row_bytes(format(), 768));
   format().quantize(values.data(), nullptr, blocks.data(), 768);
@@ -133,9 +132,14 @@ TEST_P(FormatsTest, QuantisingUnpackedValuesKeepsThem) {
   format().unpack(blocks.data(), unpacked.data(), 768);
   float largest = 0;
   for (const float value : values) largest = std::max(largest, std::fabs(value));
-  // Half a step of 1/7.5 of the largest for four bits, and far less for the others.
-  const float allowed =
-      largest * (format().block_bytes <= 20 && format().block_values == 32 ? 0.14f : 0.005f);
+  // Half a step between neighbouring codes, and what the search cuts off at the ends.
+  const double bits_each = 8.0 * format().block_bytes / format().block_values;
+  const float steps = bits_each < 3     ? 0.6f
+                      : bits_each < 4.4 ? 0.35f
+                      : bits_each < 5.1 ? 0.17f
+                      : bits_each < 7   ? 0.08f
+                                        : 0.005f;
+  const float allowed = largest * steps;
   for (std::size_t i = 0; i < 768; ++i) ASSERT_NEAR(unpacked[i], values[i], allowed) << i;
 }
 
@@ -180,7 +184,6 @@ TEST_P(FormatsTest, ANonFiniteScaleIsSeenInItsPackedGroupAndInNoOther) {
 }
 
 TEST_P(FormatsTest, QuantisingAnythingAtAllIsDefined) {
-  if (format().quantize == nullptr) GTEST_SKIP() << "nothing here writes it";
   const float inf = std::numeric_limits<float>::infinity();
   std::vector<float> values = normal_values(256, 12);
   values[3] = inf;

@@ -3,6 +3,7 @@
 #include "quant/blocks.h"
 #include "quant/formats.h"
 #include "quant/pack_rows.h"
+#include "quant/quantise_older.h"
 
 namespace coppice::core::q4_0 {
 namespace {
@@ -30,7 +31,8 @@ void unpack(const std::byte* blocks, float* values, std::int64_t count) {
   }
 }
 
-void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
+void quantize(const float* values, const float* importance, std::byte* blocks, std::int64_t count) {
+  if (importance != nullptr) return quantise::with_scale({values, importance, count}, 4, blocks);
   for (std::int64_t at = 0; at < count; at += kBlockValues, blocks += kBytes, values += kBlockValues) {
     const float d = extreme(values) / -8.0f;
     const float id = inverse(d);
