@@ -31,5 +31,7 @@ void add_ngram(CLI::App& app, const Choose& choose);
 void add_slice(CLI::App& app, const Choose& choose);
 void add_random_model(CLI::App& app, const Choose& choose);
 void add_train(CLI::App& app, const Choose& choose);
+void add_quantize(CLI::App& app, const Choose& choose);
+void add_importance(CLI::App& app, const Choose& choose);
 
 }  // namespace coppice::app

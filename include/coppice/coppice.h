@@ -7,6 +7,7 @@
 #include <coppice/engine.h>
 #include <coppice/error.h>
 #include <coppice/model.h>
+#include <coppice/quantize.h>
 #include <coppice/request.h>
 #include <coppice/sampling.h>
 #include <coppice/speculation.h>
