@@ -187,7 +187,8 @@ Result<std::uint64_t> Engine::submit(Request request) {
   }
   COPPICE_TRY(Sampler sampler,
               Sampler::make(request.sampling, vocab, setup_.tokenizer->vocabulary().end_tokens));
-  TextStream text(*setup_.tokenizer, request.sampling.stop, request.show_special);
+  const bool begins = request.prompt.empty() || setup_.tokenizer->is_control(request.prompt.back());
+  TextStream text(*setup_.tokenizer, request.sampling.stop, request.show_special, begins);
   auto active = std::make_unique<Active>(next_id_++, std::move(request), std::move(sampler), std::move(text));
   active->budget = {wanted.nodes, wanted.depth, wanted.price, 1.0f, wanted.pass_price, wanted.width};
   if (active->request.timeout_seconds > 0)

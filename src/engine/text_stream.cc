@@ -9,15 +9,16 @@ constexpr std::size_t kRoom = 256;  // bytes of a token, so that decoding does n
 
 }  // namespace
 
-TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool show_special)
-    : tokenizer_(tokenizer), stops_(std::move(stops)), show_special_(show_special) {
+TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool show_special,
+                       bool begins)
+    : bytes_(tokenizer, show_special, begins), stops_(std::move(stops)) {
   std::size_t longest = 0;
   for (const std::string& stop : stops_) longest = std::max(longest, stop.size());
   pending_.reserve(longest + kRoom);
 }
 
 bool TextStream::push(Token token, std::string& out) {
-  pending_ += tokenizer_.bytes(token, show_special_);
+  pending_ += bytes_.next(token);
   std::size_t first = std::string::npos;
   for (const std::string& stop : stops_) first = std::min(first, pending_.find(stop));
   if (first != std::string::npos) {

@@ -14,7 +14,9 @@ namespace coppice::core {
 
 class TextStream {
  public:
-  TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool show_special);
+  // `begins`: the text begins here or follows a control token (TokenBytes).
+  TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool show_special,
+             bool begins = false);
 
   // Takes one token. True when a stop string is complete: the text ends before it. What may be shown now is
   // appended to `out`.
@@ -26,9 +28,8 @@ class TextStream {
   void release(std::size_t bytes, std::string& out);
   std::size_t possible_stop() const;  // bytes of pending_ that surely belong to no stop string
 
-  const Tokenizer& tokenizer_;
+  TokenBytes bytes_;
   std::vector<std::string> stops_;
-  bool show_special_;
   bool stopped_ = false;
   std::string pending_;  // bytes not shown yet
   Utf8Stream utf8_;

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "text/byte_alphabet.h"
+#include "text/nearest_names.h"
+#include "text/nfc.h"
 #include "text/show_token.h"
 
 namespace coppice::core {
@@ -11,15 +15,26 @@ namespace {
 
 constexpr Token kNotAsked = kNoToken - 1;
 
+tl::unexpected<Error> unknown_rule(const std::string& name) {
+  if (name.empty() || name == "default") {
+    return fail(fmt::format(
+        "tokenizer.ggml.pre {}, so that nobody knows where the model's words end; it must name the splitting "
+        "rule: convert the model again, or set the key to one of {}",
+        name.empty() ? "is missing" : "is \"default\", which names no rule", split_rule_names()));
+  }
+  std::vector<std::string_view> names;
+  for (const SplitRule& rule : split_rules()) names.push_back(rule.name);
+  return fail(fmt::format(
+      "tokenizer.ggml.pre names the splitting rule {}, which Coppice does not know; the nearest are {}; it "
+      "knows {}",
+      show_token(name), nearest_names(name, names), split_rule_names()));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> ByteLevelBpe::make(Vocabulary vocabulary) {
   const SplitRule* rule = find_split_rule(vocabulary.pre);
-  if (!rule) {
-    return fail(fmt::format(
-        "tokenizer.ggml.pre names the splitting rule {}, which Coppice does not know; it knows {}",
-        show_token(vocabulary.pre), split_rule_names()));
-  }
+  if (!rule) return unknown_rule(vocabulary.pre);
   std::shared_ptr<ByteLevelBpe> tokenizer(new ByteLevelBpe(std::move(vocabulary), *rule));
   COPPICE_TRY_STATUS(tokenizer->read_merges());
   tokenizer->collect_words();
@@ -133,6 +148,7 @@ void ByteLevelBpe::collect_words() {
 Token ByteLevelBpe::whole_word(std::string_view word) const {
   const Token spelled = words_.find(word, [this](Token t) { return bytes(t, false); });
   if (spelled < 0) return kNoToken;
+  if (rule_.whole_words_first) return spelled;
   std::atomic<Token>& whole = whole_[static_cast<std::size_t>(spelled)];
   Token known = whole.load(std::memory_order_relaxed);
   if (known != kNotAsked) return known;
@@ -151,33 +167,21 @@ std::string_view ByteLevelBpe::bytes(Token token, bool show_special) const {
   return std::string_view(pool_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
 }
 
-std::vector<Token> ByteLevelBpe::encode(std::string_view text, bool parse_special) const {
-  std::vector<Token> out;
-  out.reserve(text.size() / 4 + 1);
-  for (std::size_t at = 0; at < text.size();) {
-    const SpecialTokens::Match match = special_.find(text, at, parse_special);
-    const std::size_t plain_end = match.token == kNoToken ? text.size() : match.begin;
-    encode_plain(text.substr(at, plain_end - at), out);
-    if (match.token == kNoToken) break;
-    out.push_back(match.token);
-    at = match.end;
-  }
-  return out;
+bool ByteLevelBpe::gives_back() const {
+  return !rule_.nfc && std::find(byte_token_.begin(), byte_token_.end(), kNoToken) == byte_token_.end();
 }
 
 void ByteLevelBpe::encode_plain(std::string_view text, std::vector<Token>& out) const {
+  const std::optional<std::string> composed = rule_.nfc ? to_nfc(text) : std::nullopt;
+  Words words(rule_, composed ? *composed : text);
   std::vector<Token> symbols;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = rule_.word_end(text, at);
-    COPPICE_CHECK(end > at && end <= text.size());
-    const std::string_view word = text.substr(at, end - at);
+  for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
     const Token whole = whole_word(word);
     if (whole >= 0) {
       out.push_back(whole);
     } else {
       encode_word(word, symbols, out);
     }
-    at = end;
   }
 }
 

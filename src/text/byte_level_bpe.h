@@ -6,7 +6,6 @@
 
 #include "text/flat_map.h"
 #include "text/merges.h"
-#include "text/special_tokens.h"
 #include "text/split_rules.h"
 #include "text/tokenizer.h"
 
@@ -16,8 +15,8 @@ class ByteLevelBpe final : public Tokenizer {
  public:
   static Result<std::shared_ptr<const Tokenizer>> make(Vocabulary vocabulary);
 
-  std::vector<Token> encode(std::string_view text, bool parse_special) const override;
   std::string_view bytes(Token token, bool show_special) const override;
+  bool gives_back() const override;
 
  private:
   ByteLevelBpe(Vocabulary vocabulary, const SplitRule& rule);
@@ -25,7 +24,7 @@ class ByteLevelBpe final : public Tokenizer {
   Status read_merges();
   void collect_words();
   Token whole_word(std::string_view word) const;
-  void encode_plain(std::string_view text, std::vector<Token>& out) const;
+  void encode_plain(std::string_view text, std::vector<Token>& out) const override;
   void encode_word(std::string_view word, std::vector<Token>& symbols, std::vector<Token>& out) const;
 
   // Can bytes and merges make it, or does only its spelling as a whole stand for it?
@@ -42,7 +41,6 @@ class ByteLevelBpe final : public Tokenizer {
   // [tokens], by what words_ says: the one token that the word becomes, kNoToken where it becomes several, or
   // kNotAsked. Found out when a word is met, always with the same answer, so threads need no order.
   mutable std::vector<std::atomic<Token>> whole_;
-  SpecialTokens special_;
 };
 
 }  // namespace coppice::core

@@ -35,7 +35,7 @@ SpecialTokens::SpecialTokens(const std::vector<Spelling>& spellings)
 }
 
 SpecialTokens::Match SpecialTokens::longest_at(std::string_view text, std::size_t begin,
-                                               bool with_control) const {
+                                               std::size_t control_end) const {
   Match match;
   std::uint32_t node = 0;
   for (std::size_t at = begin; at < text.size();) {
@@ -43,19 +43,20 @@ SpecialTokens::Match SpecialTokens::longest_at(std::string_view text, std::size_
     if (!next) break;
     node = *next;
     ++at;
-    const Token control = with_control ? nodes_[node].control : kNoToken;
+    const Token control = at <= control_end ? nodes_[node].control : kNoToken;
     const Token token = control != kNoToken ? control : nodes_[node].user_defined;
     if (token != kNoToken) match = {begin, at, token};
   }
   return match;
 }
 
-SpecialTokens::Match SpecialTokens::find(std::string_view text, std::size_t from, bool with_control) const {
+SpecialTokens::Match SpecialTokens::find(std::string_view text, std::size_t from, std::size_t until,
+                                         bool with_control) const {
   if (nodes_.size() == 1) return {};
   const auto& starts = with_control ? starts_ : starts_user_defined_;
-  for (std::size_t at = from; at < text.size(); ++at) {
+  for (std::size_t at = from; at < until; ++at) {
     if (!starts[static_cast<unsigned char>(text[at])]) continue;
-    const Match match = longest_at(text, at, with_control);
+    const Match match = longest_at(text, at, with_control ? until : 0);
     if (match.token != kNoToken) return match;
   }
   return {};

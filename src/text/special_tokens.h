@@ -26,14 +26,16 @@ class SpecialTokens {
 
   explicit SpecialTokens(const std::vector<Spelling>& spellings = {});
 
-  // The first one at or after `from`; those of control tokens only if `with_control`.
-  Match find(std::string_view text, std::size_t from, bool with_control) const;
+  // The first one that begins in text[from, until); those of control tokens only if `with_control`, and if
+  // they end there too.
+  Match find(std::string_view text, std::size_t from, std::size_t until, bool with_control) const;
 
  private:
   struct Node {
     Token user_defined = kNoToken, control = kNoToken;  // whose spelling ends here
   };
-  Match longest_at(std::string_view text, std::size_t begin, bool with_control) const;
+  // Control tokens count if they end at `control_end` or before.
+  Match longest_at(std::string_view text, std::size_t begin, std::size_t control_end) const;
 
   std::vector<Node> nodes_;       // a trie; node 0 is its root
   PairMap<std::uint32_t> edges_;  // (node, byte) -> node

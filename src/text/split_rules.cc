@@ -1,78 +1,49 @@
-// The rules are published as regular expressions; here each is a small matcher, because backtracking engines
-// are slow on long runs and disagree about Unicode. An expression's alternatives are tried in order at each
-// position; since letters, numbers, whitespace and the rest do not overlap, one look at the next character
-// decides which one it is.
+// The table of splitting rules. What a rule is, its model's tokenizer.json says (normalizer, pre_tokenizer,
+// ignore_merges); which name a file has for it, the converters do. An alias is a row of its own, and is here
+// only where both names stand for the same pipeline.
 #include "text/split_rules.h"
 
-#include "text/unicode.h"
+#include "text/split_cuts.h"
 
 namespace coppice::core {
 namespace {
 
-// The end of the run of characters of class `kind` that starts at `at`.
-std::size_t run_end(std::string_view text, std::size_t at, CharClass kind) {
-  while (at < text.size()) {
-    const Character character = character_at(text, at);
-    if (character.kind != kind) break;
-    at += character.bytes;
-  }
-  return at;
-}
+constexpr Cut kGpt2[] = {cuts::gpt2};
+constexpr Cut kDigitsThenGpt2[] = {cuts::each_number, cuts::gpt2};
+constexpr Cut kLlama3[] = {cuts::llama3};
+constexpr Cut kQwen2[] = {cuts::qwen2};
+constexpr Cut kQwen35[] = {cuts::qwen35};
+constexpr Cut kGpt4o[] = {cuts::gpt4o};
+constexpr Cut kDeepseekLlm[] = {cuts::each_newline,      cuts::cased_letters, cuts::ascii_and_wide_marks,
+                                cuts::spaces_at_the_end, cuts::east_asian,    cuts::each_number};
+constexpr Cut kDeepseekCoder[] = {cuts::each_newline, cuts::letters, cuts::marks_of_punctuation,
+                                  cuts::east_asian, cuts::each_number};
+constexpr Cut kFalcon[] = {cuts::punctuation, cuts::gpt2, cuts::numeric_bytes, cuts::three_digits};
 
-// 's|'t|'re|'ve|'m|'ll|'d at text[at], which is an apostrophe; 0 if none of them is there.
-std::size_t contraction_end(std::string_view text, std::size_t at) {
-  const std::string_view next = text.substr(at + 1, 2);
-  if (next.empty()) return 0;
-  if (next[0] == 's' || next[0] == 't' || next[0] == 'm' || next[0] == 'd') return at + 2;
-  if (next == "re" || next == "ve" || next == "ll") return at + 3;
-  return 0;
-}
-
-// \s+(?!\S)|\s+ : whitespace, but for its last character if a word follows, which may want it. With
-// `lone_numbers` a number is not a word that follows: the text was cut before it first.
-std::size_t space_end(std::string_view text, std::size_t begin, bool lone_numbers) {
-  std::size_t last = begin, end = begin;
-  while (end < text.size()) {
-    const Character character = character_at(text, end);
-    if (character.kind != CharClass::space) {
-      if (lone_numbers && character.kind == CharClass::number) return end;
-      return last > begin ? last : end;
-    }
-    last = end;
-    end += character.bytes;
-  }
-  return end;
-}
-
-// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// With kLoneNumbers every number is cut out first, alone, and the expression sees what is between.
-template <bool kLoneNumbers>
-std::size_t gpt2_word_end(std::string_view text, std::size_t begin) {
-  if (text[begin] == '\'') {
-    if (const std::size_t end = contraction_end(text, begin)) return end;
-  }
-  Character first = character_at(text, begin);
-  std::size_t at = begin;
-  if (text[begin] == ' ' && begin + 1 < text.size()) {
-    const Character second = character_at(text, begin + 1);
-    const bool joins = second.kind != CharClass::space && !(kLoneNumbers && second.kind == CharClass::number);
-    if (joins) {
-      first = second;
-      at = begin + 1;
-    }
-  }
-  if (first.kind == CharClass::space) return space_end(text, begin, kLoneNumbers);
-  if (kLoneNumbers && first.kind == CharClass::number) return at + first.bytes;
-  return run_end(text, at + first.bytes, first.kind);
-}
-
+// clang-format off
 constexpr SplitRule kRules[] = {
-    {"gpt-2", gpt2_word_end<false>},
-    {"gpt2", gpt2_word_end<false>},
-    // Files made before tokenizer.ggml.pre existed; GPT-2's rule is what they meant when they were GPT-2's.
-    {"default", gpt2_word_end<false>},
-    {"smollm", gpt2_word_end<true>},
+    {"gpt-2",          "GPT-2, Phi-2",                   kGpt2},
+    {"gpt2",           "gpt-2 in older files",           kGpt2},
+    {"phi-2",          "the same as gpt-2",              kGpt2},
+    {"gpt-neox",       "GPT-NeoX, Pythia",               kGpt2, true},
+    {"mpt",            "MPT (GPT-NeoX's tokenizer)",     kGpt2, true},
+    {"olmo",           "OLMo (GPT-NeoX's rule)",         kGpt2, true},
+    {"smollm",         "SmolLM, SmolLM2",                kDigitsThenGpt2},
+    {"starcoder",      "StarCoder, StarCoder2",          kDigitsThenGpt2},
+    {"refact",         "Refact, Granite 3",              kDigitsThenGpt2},
+    {"command-r",      "Command-R, Aya",                 kDigitsThenGpt2, true},
+    {"llama-bpe",      "Llama 3",                        kLlama3, false, true, true},
+    {"llama3",         "the same as llama-bpe",          kLlama3, false, true, true},
+    {"llama-v3",       "the same as llama-bpe",          kLlama3, false, true, true},
+    {"dbrx",           "DBRX, Phi-4 (cl100k)",           kLlama3, false, true},
+    {"qwen2",          "Qwen 2, 2.5, 3",                 kQwen2, true},
+    {"qwen35",         "Qwen 3.5",                       kQwen35, true},
+    {"gpt-4o",         "gpt-oss, Phi-4 mini (o200k)",    kGpt4o, false, true},
+    {"deepseek-llm",   "DeepSeek LLM, Coder V2",         kDeepseekLlm},
+    {"deepseek-coder", "DeepSeek Coder",                 kDeepseekCoder},
+    {"falcon",         "Falcon",                         kFalcon},
 };
+// clang-format on
 
 }  // namespace
 
@@ -92,6 +63,18 @@ std::string split_rule_names() {
     names += rule.name;
   }
   return names;
+}
+
+std::string_view Words::next() {
+  if (at_ == text_.size()) return {};
+  const std::size_t begin = at_;
+  std::size_t end = text_.size();
+  for (std::size_t i = 0; i < cuts_.size(); ++i) {
+    if (ends_[i] <= begin) ends_[i] = cuts_[i](text_.substr(0, end), begin);
+    end = ends_[i];
+  }
+  at_ = end;
+  return text_.substr(begin, end - begin);
 }
 
 }  // namespace coppice::core

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -127,12 +128,52 @@ TEST(Tokenizer, AWordIsTheSameTokensWhenItComesAgain) {
   }
 }
 
-TEST(Tokenizer, WhatIsUnknownIsRefusedByName) {
-  Vocabulary vocabulary = small_vocabulary("klingon");
-  EXPECT_NE(error_of(vocabulary).find("\"klingon\""), std::string::npos);
-  EXPECT_NE(error_of(vocabulary).find("smollm"), std::string::npos);
-  vocabulary.model = "llama";
-  EXPECT_NE(error_of(vocabulary).find("\"llama\""), std::string::npos);
+TEST(Tokenizer, WhatIsUnknownIsRefusedByNameWithTheNearest) {
+  Vocabulary vocabulary = small_vocabulary("smolllm");
+  EXPECT_NE(error_of(vocabulary).find("\"smolllm\""), std::string::npos);
+  EXPECT_NE(error_of(vocabulary).find("the nearest are smollm,"), std::string::npos) << error_of(vocabulary);
+  vocabulary.pre = "qwen3";
+  EXPECT_NE(error_of(vocabulary).find("the nearest are qwen2, qwen35"), std::string::npos)
+      << error_of(vocabulary);
+  vocabulary.model = "bert";
+  EXPECT_NE(error_of(vocabulary).find("\"bert\""), std::string::npos);
+}
+
+TEST(Tokenizer, AFileThatNamesNoRuleIsNotGuessed) {
+  EXPECT_NE(error_of(small_vocabulary("")).find("tokenizer.ggml.pre is missing"), std::string::npos);
+  EXPECT_NE(error_of(small_vocabulary("default")).find("names no rule"), std::string::npos);
+}
+
+TEST(Tokenizer, WhereARuleSaysSoAWholeWordIsItsTokenWithoutMerges) {
+  Vocabulary vocabulary = small_vocabulary("llama-bpe");
+  vocabulary.tokens.push_back("xyz");
+  vocabulary.kinds.push_back(TokenKind::normal);
+  const Token xyz = id_of(vocabulary, "xyz");
+  EXPECT_EQ(make(vocabulary)->encode("xyz"), Tokens{xyz});
+  EXPECT_EQ(make(vocabulary)->encode("xyzx"), (Tokens{'x', 'y', 'z', 'x'}));
+}
+
+TEST(Tokenizer, ARuleWithFormCComposesFirst) {
+  const auto tokenizer = make(small_vocabulary("qwen2"));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("e\u0301")), "\u00E9");
+  EXPECT_FALSE(tokenizer->gives_back());
+  EXPECT_TRUE(make(small_vocabulary("gpt-2"))->gives_back());
+}
+
+TEST(Tokenizer, PartsAreOneTextButForControlTokens) {
+  const auto tokenizer = make(small_vocabulary());
+  const Token start = tokenizer->vocabulary().bos, end = tokenizer->vocabulary().eos;
+  const Token hello = id_of(tokenizer->vocabulary(), "hello");
+  const TextPart parts[] = {{"<|im_start|>he", true}, {"llo<|im_end|>", false}, {"<|im_end|>", true}};
+  Tokens expected = {start, hello};
+  for (const char c : std::string("<|im_end|>")) expected.push_back(c);
+  expected.push_back(end);
+  EXPECT_EQ(tokenizer->encode(parts), expected);
+  // A control token is never made of two parts, a user's token may be.
+  const TextPart halves[] = {{"<|im_", true}, {"end|>", true}, {"<tool", true}, {" call>", false}};
+  const Tokens halved = tokenizer->encode(halves);
+  EXPECT_EQ(std::count(halved.begin(), halved.end(), end), 0);
+  EXPECT_EQ(halved.back(), id_of(tokenizer->vocabulary(), "<tool call>"));
 }
 
 TEST(Tokenizer, ContradictionsAreRefused) {

@@ -42,16 +42,16 @@ int utf8_length(std::string_view bytes) {
   return lead.length;
 }
 
-Character character_at(std::string_view text, std::size_t at) {
+Character wide_character_at(std::string_view text, std::size_t at) {
   const auto first = static_cast<unsigned char>(text[at]);
-  if (first < 0x80) return {char_class(first), 1};
   const int length = utf8_length(text.substr(at, 4));
-  if (length <= 0) return {CharClass::other, 1};
+  if (length <= 0) return {kNoCharacter, CharClass::other, 1};
   char32_t code = first & (0x7Fu >> length);
+  if (length == 1) code = first;
   for (int i = 1; i < length; ++i) {
     code = (code << 6) | (static_cast<unsigned char>(text[at + static_cast<std::size_t>(i)]) & 0x3Fu);
   }
-  return {char_class(code), static_cast<std::uint32_t>(length)};
+  return {code, char_class(code), static_cast<std::uint8_t>(length)};
 }
 
 }  // namespace coppice::core

@@ -69,14 +69,18 @@ TEST(Utf8Stream, HowTheBytesArriveDoesNotMatter) {
 }
 
 TEST(Unicode, ClassesOfSomeCharacters) {
-  EXPECT_EQ(char_class('a'), CharClass::letter);
+  EXPECT_EQ(char_class('a'), CharClass::lower);
+  EXPECT_EQ(char_class(0x1C5), CharClass::upper);  // title case
+  EXPECT_EQ(char_class(0x4E2D), CharClass::uncased);
+  EXPECT_EQ(char_class(0x301), CharClass::mark);
   EXPECT_EQ(char_class('7'), CharClass::number);
-  EXPECT_EQ(char_class('_'), CharClass::other);
+  EXPECT_EQ(char_class('_'), CharClass::punctuation);
+  EXPECT_EQ(char_class('+'), CharClass::symbol);
   EXPECT_EQ(char_class(0x85), CharClass::space);
   EXPECT_EQ(char_class(0x200B), CharClass::other);   // zero width space is no White_Space
   EXPECT_EQ(char_class(0x2167), CharClass::number);  // roman numeral eight
-  EXPECT_EQ(char_class(0x1F600), CharClass::other);
-  EXPECT_EQ(char_class(0x10FFFF), CharClass::other);
+  EXPECT_EQ(char_class(0x1F600), CharClass::symbol);
+  EXPECT_EQ(char_class(0x10FFFF), CharClass::unassigned);
   EXPECT_EQ(char_class(0xFFFFFFFF), CharClass::other);
 }
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "base/check.h"
 #include "text/show_token.h"
+#include "text/split_rules.h"
 
 namespace coppice::core {
 namespace {
@@ -19,6 +21,10 @@ constexpr std::array<std::string_view, 12> kEndSpellings = {
     "<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>",
     "<end_of_turn>", "</s>",       "<|eot|>",    "<|return|>", "<EOT>",           "<|endofturn|>",
 };
+
+bool is_sentencepiece(const Vocabulary& vocabulary) {
+  return vocabulary.model == "llama" || vocabulary.model == "t5";
+}
 
 struct Reader {
   const gguf::File& file;
@@ -55,6 +61,44 @@ struct Reader {
       kinds[i] = static_cast<TokenKind>(kind);
     }
     return kinds;
+  }
+
+  Result<std::vector<float>> scores(std::size_t tokens) const {
+    constexpr std::string_view kKey = "tokenizer.ggml.scores";
+    const gguf::Value* value = file.find(kKey);
+    if (!value) return wrong(kKey, "is missing; it must be an array of 32-bit floats, one for each token");
+    if (!value->is_array || value->type != gguf::Type::f32)
+      return wrong(kKey, "must be an array of 32-bit floats");
+    if (value->count != tokens)
+      return wrong(kKey, fmt::format("has {} entries; tokenizer.ggml.tokens has {}", value->count, tokens));
+    std::vector<float> scores(tokens);
+    std::memcpy(scores.data(), value->data, tokens * sizeof(float));
+    for (std::size_t i = 0; i < tokens; ++i) {
+      if (std::isnan(scores[i])) return wrong(kKey, fmt::format("gives token {} no number (NaN)", i));
+    }
+    return scores;
+  }
+
+  // Empty where the file has no such key.
+  Result<std::string> bytes(std::string_view key) const {
+    const gguf::Value* value = file.find(key);
+    if (!value) return std::string();
+    if (!value->is_array || (value->type != gguf::Type::u8 && value->type != gguf::Type::i8))
+      return wrong(key, "must be an array of bytes");
+    return std::string(reinterpret_cast<const char*>(value->data), value->count);
+  }
+
+  // Where the file does not say, families whose converters left the key out say it.
+  Result<bool> adds_begin(const Vocabulary& vocabulary) const {
+    constexpr std::string_view kKey = "tokenizer.ggml.add_bos_token";
+    const bool has_begin = vocabulary.bos != kNoToken;
+    if (!file.find(kKey)) {
+      const SplitRule* rule = vocabulary.model == "gpt2" ? find_split_rule(vocabulary.pre) : nullptr;
+      return has_begin && (vocabulary.model == "llama" || (rule != nullptr && rule->adds_begin));
+    }
+    const bool adds = file.integer_or(kKey, 0) != 0;
+    if (adds && !has_begin) return wrong(kKey, "is true, but there is no tokenizer.ggml.bos_token_id to add");
+    return adds;
   }
 
   // kNoToken where the file has no such key.
@@ -125,7 +169,7 @@ Result<Vocabulary> Vocabulary::read(const gguf::File& file) {
   COPPICE_TRY_STATUS(read_hash(file, vocabulary));
   if (vocabulary.hash) return vocabulary;
   COPPICE_TRY(vocabulary.model, file.text("tokenizer.ggml.model"));
-  vocabulary.pre = file.text_or("tokenizer.ggml.pre", "default");
+  vocabulary.pre = file.text_or("tokenizer.ggml.pre", "");
   COPPICE_TRY(vocabulary.tokens, reader.texts("tokenizer.ggml.tokens"));
   const std::size_t size = vocabulary.tokens.size();
   if (size == 0)
@@ -134,18 +178,19 @@ Result<Vocabulary> Vocabulary::read(const gguf::File& file) {
     return reader.wrong("tokenizer.ggml.tokens", fmt::format("has {} entries; ids are 32-bit", size));
   }
   COPPICE_TRY(vocabulary.kinds, reader.kinds(size));
-  // Only byte-level BPE needs merges; other models have scores, which nobody reads yet.
-  if (vocabulary.model == "gpt2" || file.find("tokenizer.ggml.merges")) {
+  if (vocabulary.model == "gpt2") {
     COPPICE_TRY(vocabulary.merges, reader.texts("tokenizer.ggml.merges"));
     COPPICE_TRY_STATUS(check_merges(reader, vocabulary.merges));
   }
+  if (is_sentencepiece(vocabulary)) {
+    COPPICE_TRY(vocabulary.scores, reader.scores(size));
+    COPPICE_TRY(vocabulary.character_map, reader.bytes("tokenizer.ggml.precompiled_charsmap"));
+    vocabulary.add_space_prefix = file.integer_or("tokenizer.ggml.add_space_prefix", 1) != 0;
+    vocabulary.remove_extra_whitespaces = file.integer_or("tokenizer.ggml.remove_extra_whitespaces", 0) != 0;
+  }
   COPPICE_TRY_STATUS(read_ids(reader, vocabulary));
   vocabulary.chat_template = file.text_or("tokenizer.chat_template", "");
-  vocabulary.add_bos = file.integer_or("tokenizer.ggml.add_bos_token", 0) != 0;
-  if (vocabulary.add_bos && vocabulary.bos == kNoToken) {
-    return reader.wrong("tokenizer.ggml.add_bos_token",
-                        "is true, but there is no tokenizer.ggml.bos_token_id to add");
-  }
+  COPPICE_TRY(vocabulary.add_bos, reader.adds_begin(vocabulary));
   return vocabulary;
 }
 

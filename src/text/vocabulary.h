@@ -24,12 +24,17 @@ enum class TokenKind : std::int32_t {
 };
 
 struct Vocabulary {
-  std::string model;                // tokenizer.ggml.model: "gpt2" for byte-level BPE
-  std::string pre;                  // tokenizer.ggml.pre: the splitting rule, "smollm", "gpt-2"
+  std::string model;  // tokenizer.ggml.model: "gpt2" for byte-level BPE
+  std::string pre;    // tokenizer.ggml.pre: the splitting rule, "smollm"; empty if there is none
   std::vector<std::string> tokens;  // as in the file (byte-level BPE: in the GPT-2 byte alphabet)
   std::vector<TokenKind> kinds;     // the same length
   std::vector<std::string> merges;  // "left right"; a tokenizer drops them when it has read them
-  std::string chat_template;        // empty if the file has none
+  // Of SentencePiece's models (llama, t5); no score is NaN.
+  std::vector<float> scores;  // the same length; empty for the others
+  std::string character_map;  // the bytes of precompiled_charsmap; empty if the file has none
+  bool add_space_prefix = false;
+  bool remove_extra_whitespaces = false;
+  std::string chat_template;  // empty if the file has none
   Token bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
   std::vector<Token> end_tokens;  // every token that ends a text: eos, eot, eom, and control tokens so named
   bool add_bos = false;

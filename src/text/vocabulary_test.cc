@@ -79,7 +79,7 @@ TEST(Vocabulary, WhatAFileMayLeaveOutHasAMeaning) {
   writer.add_texts("tokenizer.ggml.merges", {});
   const auto vocabulary = read(writer);
   ASSERT_TRUE(vocabulary) << vocabulary.error().message;
-  EXPECT_EQ(vocabulary->pre, "default");
+  EXPECT_EQ(vocabulary->pre, "");
   EXPECT_EQ(vocabulary->kinds, std::vector<TokenKind>(2, TokenKind::normal));
   EXPECT_EQ(vocabulary->bos, kNoToken);
   EXPECT_EQ(vocabulary->eos, kNoToken);
@@ -137,6 +137,15 @@ TEST(Vocabulary, ABeginTokenToAddMustExist) {
   EXPECT_TRUE(names(read(writer).error().message, "tokenizer.ggml.add_bos_token"));
   writer.add_u32("tokenizer.ggml.bos_token_id", 0);
   EXPECT_TRUE(read(writer)->add_bos);
+}
+
+TEST(Vocabulary, ABeginTokenIsAddedWhereTheFamilyDoesSoAndTheFileIsSilent) {
+  gguf::Writer writer = good_file();
+  EXPECT_FALSE(read(writer)->add_bos);
+  writer.add_text("tokenizer.ggml.pre", "llama-bpe");
+  EXPECT_TRUE(read(writer)->add_bos);
+  writer.add_bool("tokenizer.ggml.add_bos_token", false);
+  EXPECT_FALSE(read(writer)->add_bos);
 }
 
 TEST(Vocabulary, MessagesStayShortAndOnOneLine) {

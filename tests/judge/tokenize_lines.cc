@@ -1,8 +1,10 @@
 // The text room as a filter, for tests/judge/tokenizer_judge.py.
-//     tokenize_lines MODEL.gguf [--parse-special | --chat]
+//     tokenize_lines MODEL.gguf [--parse-special | --chat | --time]
 // Records in: u32 length, that many bytes (with --chat: JSON [{"role": "user", "content": "..."}, ...]).
 // Records out: u32 count, count i32 ids; u32 length, that many bytes: what the ids decode to (the template's
-// text).
+// text; with --time: bytes encoded in a second, the best of three).
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -47,6 +49,20 @@ int run_text(const Tokenizer& tokenizer, bool parse_special) {
   return 0;
 }
 
+int run_time(const Tokenizer& tokenizer) {
+  for (std::string record; read_record(record);) {
+    double best = 0;
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      tokenizer.encode(record);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      best = std::max(best, static_cast<double>(record.size()) / seconds.count());
+    }
+    write_record({}, std::to_string(best));
+  }
+  return 0;
+}
+
 int run_chat(const Tokenizer& tokenizer) {
   const auto chat = ChatTemplate::make(tokenizer.vocabulary());
   if (!chat) return refuse(chat.error().message);
@@ -71,6 +87,7 @@ int run(const std::string& path, const std::string& option) {
   if (!vocabulary) return refuse(vocabulary.error().message);
   const auto tokenizer = Tokenizer::make(*std::move(vocabulary));
   if (!tokenizer) return refuse(tokenizer.error().message);
+  if (option == "--time") return run_time(**tokenizer);
   if (option == "--chat") return run_chat(**tokenizer);
   return run_text(**tokenizer, option == "--parse-special");
 }
@@ -80,6 +97,6 @@ int run(const std::string& path, const std::string& option) {
 
 int main(int count, char** arguments) {
   if (count < 2 || count > 3)
-    return coppice::core::refuse("give a model file, and --parse-special or --chat");
+    return coppice::core::refuse("give a model file, and --parse-special, --chat or --time");
   return coppice::core::run(arguments[1], count == 3 ? arguments[2] : "");
 }
