@@ -1,6 +1,7 @@
-// Vocabularies of both splitting rules: all bytes, a handful of tokens, one with a chat template.
+// Vocabularies of every family of tokenizers: all bytes, a handful of tokens, one with a chat template.
 #include "gguf/writer.h"
 #include "seeds.h"
+#include "text/split_rules.h"
 #include "text/test_vocabulary.h"
 
 namespace coppice::core {
@@ -14,7 +15,13 @@ gguf::Writer writer_of(const Vocabulary& vocabulary) {
   std::vector<std::int32_t> kinds;
   for (const TokenKind kind : vocabulary.kinds) kinds.push_back(static_cast<std::int32_t>(kind));
   writer.add_i32s("tokenizer.ggml.token_type", kinds);
-  writer.add_texts("tokenizer.ggml.merges", vocabulary.merges);
+  if (vocabulary.scores.empty()) {
+    writer.add_texts("tokenizer.ggml.merges", vocabulary.merges);
+  } else {
+    writer.add_f32s("tokenizer.ggml.scores", vocabulary.scores);
+    writer.add_bool("tokenizer.ggml.add_space_prefix", vocabulary.add_space_prefix);
+    writer.add_bool("tokenizer.ggml.remove_extra_whitespaces", vocabulary.remove_extra_whitespaces);
+  }
   if (vocabulary.bos != kNoToken) writer.add_i32("tokenizer.ggml.bos_token_id", vocabulary.bos);
   if (vocabulary.eos != kNoToken) writer.add_i32("tokenizer.ggml.eos_token_id", vocabulary.eos);
   if (vocabulary.unknown != kNoToken) writer.add_i32("tokenizer.ggml.unknown_token_id", vocabulary.unknown);
@@ -37,9 +44,39 @@ Vocabulary tiny() {
   return vocabulary;
 }
 
+// A character map with a trie of 256 units that maps "a" to "b".
+std::vector<std::uint8_t> small_map() {
+  std::vector<std::uint8_t> map(4 + 1024, 0);
+  map[1] = 4;
+  const auto unit = [&](std::size_t at, std::uint32_t value) {
+    for (std::size_t i = 0; i < 4; ++i) map[4 + 4 * at + i] = static_cast<std::uint8_t>(value >> (8 * i));
+  };
+  unit(0, 0x80u << 10);
+  unit(0x80 ^ 'a', static_cast<std::uint32_t>(0x80 ^ 'a' ^ 0x40) << 10 | 0x100u | 'a');
+  unit(0x40, 0x80000000u);
+  map.insert(map.end(), {'b', 0});
+  return map;
+}
+
+void write_sentencepiece(const std::string& folder) {
+  for (const char* model : {"llama", "t5"}) {
+    Vocabulary vocabulary = testing::small_pieces();
+    vocabulary.model = model;
+    testing::add_piece(vocabulary, "lo w", 0, TokenKind::user_defined);
+    testing::add_piece(vocabulary, "hel", -1, TokenKind::unused);
+    write_seed(folder, model, writer_of(vocabulary).to_bytes());
+    vocabulary.remove_extra_whitespaces = true;
+    gguf::Writer writer = writer_of(vocabulary);
+    writer.add_u8s("tokenizer.ggml.precompiled_charsmap", small_map());
+    write_seed(folder, std::string(model) + "-map", writer.to_bytes());
+  }
+}
+
 void write_seeds(const std::string& folder) {
-  write_seed(folder, "gpt-2", writer_of(testing::small_vocabulary("gpt-2")).to_bytes());
-  write_seed(folder, "smollm", writer_of(testing::small_vocabulary("smollm")).to_bytes());
+  for (const SplitRule& rule : split_rules())
+    write_seed(folder, std::string(rule.name),
+               writer_of(testing::small_vocabulary(std::string(rule.name))).to_bytes());
+  write_sentencepiece(folder);
   gguf::Writer small = writer_of(tiny());
   write_seed(folder, "tiny", small.to_bytes());
   small.add_u32("tokenizer.ggml.eot_token_id", 7);

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "model/random_model.h"
+#include "text/test_vocabulary.h"
 
 namespace coppice::core {
 namespace {
 
 // One token per byte: the random models' vocabulary has all 256.
-class TextStreamTest : public testing::Test {
+class TextStreamTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto bytes = random_model({});
@@ -78,6 +79,19 @@ TEST_F(TextStreamTest, BytesThatAreNoTextComeOutAsReplacement) {
 TEST_F(TextStreamTest, AStopStringInsideACharacterBoundary) {
   // The stop string is found in bytes; the text before it is whole.
   EXPECT_EQ(show("\xC3\xA9\n\nb", {"\n\n"}), "|\xC3\xA9|||");
+}
+
+// SentencePiece puts a space before a text; where the answer begins one, it is not shown.
+TEST(TextStream, AnAnswerThatBeginsATextLosesTheSpaceThatEncodingAdds) {
+  const auto tokenizer = *Tokenizer::make(testing::small_pieces());
+  const auto tokens = tokenizer->encode("hello he");
+  for (const bool begins : {true, false}) {
+    TextStream stream(*tokenizer, {}, false, begins);
+    std::string shown;
+    for (const Token token : tokens) stream.push(token, shown);
+    stream.finish(shown);
+    EXPECT_EQ(shown, begins ? tokenizer->decode(tokens) : " hello he");
+  }
 }
 
 }  // namespace

@@ -104,6 +104,9 @@ void Writer::add_u32s(std::string key, std::vector<std::uint32_t> values) {
 void Writer::add_f32s(std::string key, std::vector<float> values) {
   put(std::move(key), array(Type::f32, values));
 }
+void Writer::add_u8s(std::string key, std::vector<std::uint8_t> values) {
+  put(std::move(key), array(Type::u8, values));
+}
 
 void Writer::copy(const Key& key) {
   const Value& value = key.value;

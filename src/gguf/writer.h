@@ -31,6 +31,7 @@ class Writer {
   void add_i32s(std::string key, std::vector<std::int32_t> values);
   void add_u32s(std::string key, std::vector<std::uint32_t> values);
   void add_f32s(std::string key, std::vector<float> values);
+  void add_u8s(std::string key, std::vector<std::uint8_t> values);
   void copy(const Key& key);        // as it is; the source file must outlive write()
   void copy(const Tensor& tensor);  // bytes as they are; the same
   // `bytes` is moved in. shape: ne[0] first, rank values.

@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "text/byte_level_bpe.h"
+#include "text/sentencepiece_bpe.h"
 #include "text/show_token.h"
+#include "text/unigram.h"
 
 namespace coppice::core {
 namespace {
@@ -45,6 +47,8 @@ struct Family {
 
 constexpr Family kFamilies[] = {
     {"gpt2", "byte-level BPE", ByteLevelBpe::make},
+    {"llama", "SentencePiece BPE", SentencePieceBpe::make},
+    {"t5", "SentencePiece unigram", Unigram::make},
 };
 
 }  // namespace

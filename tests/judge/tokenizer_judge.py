@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The independent judge of the text room: the `tokenizers` package, with the normalizer and pre-tokenizer of each family's
-tokenizer.json, and `jinja2` on the model's own chat template, against Coppice's tokenizer
+tokenizer.json, the `sentencepiece` package, and `jinja2` on the model's own chat template, against Coppice's tokenizer
 (through the filter tests/judge/tokenize_lines.cc).
 
     tokenizer_judge.py --tokenize-lines build/dev/tests/tokenize_lines [--lines 2000] [--only RULE] [--model FILE]
+                       [--sentencepiece-model FILE]
 
-For every rule a vocabulary of 2,000 is trained here. Ids must be equal on every line, and every byte
+For every rule and kind of pieces a vocabulary of 2,000 is trained here. Ids must be equal on every line, and every byte
 string must come back (in Unicode's form C where the rule has that). Only code points that Unicode 15 has are compared; the
 package's splitter of punctuation knows an older Unicode, so what differs there is left out for that one rule.
 """
@@ -25,6 +26,7 @@ import gguf
 import jinja2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+import tokenizer_pieces as pieces
 import tokenizer_rules as rules
 from tokenizer_texts import CLASSES, CLASS_OF, documents, known, make_bytes, make_texts
 
@@ -245,12 +247,41 @@ def judge(tool, file, lines, speed_text):
           f"come back; {speed(tool, file, speed_text):.0f} MB/s{chats}", flush=True)
 
 
+def pieces_of(file, text, with_control):
+    """The package's ids; it knows no control tokens in a text, so that a text is cut at them here."""
+    ids, at = [], 0
+    for match in re.finditer("|".join(map(re.escape, sorted(file.controls, key=len, reverse=True))), text) if with_control else ():
+        ids += file.reference.encode(text[at : match.start()]) + [file.tokens.index(match.group())]
+        at = match.end()
+    return ids + file.reference.encode(text[at:])
+
+
+def judge_pieces(tool, file, lines, speed_text):
+    texts, records = make_texts(lines, 1), make_bytes(lines // 4, 2)
+    texts += [f"<s>{a}</s>{b}" for a, b in zip(texts[:200], texts[200:400])]
+    for with_control in (False, True):
+        results = tool.run(file.path, [t.encode() for t in texts], *(["--parse-special"] if with_control else []))
+        for text, (ids, decoded) in zip(texts, results):
+            want = pieces_of(file, text, with_control)
+            if ids != want:
+                fail(f"{file.path}: {text!r} is {want} for the sentencepiece package and {ids} for Coppice")
+            if file.gives_back() and decoded != text.replace(pieces.SPACE, " ").encode():
+                fail(f"{file.path}: {text!r} comes back as {decoded!r}")
+    for record, (_, decoded) in zip(records, tool.run(file.path, records)):
+        if file.gives_back() and decoded != record.replace(pieces.SPACE.encode(), b" "):
+            fail(f"{file.path}: {record!r} comes back as {decoded!r}")
+    back = f"{len(records)} byte strings come back; " if file.gives_back() else ""
+    print(f"{os.path.basename(file.path)} ({file.rule}): {len(texts)} lines, twice, equal ids; {back}"
+          f"{speed(tool, file, speed_text):.0f} MB/s", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokenize-lines", required=True)
     parser.add_argument("--model", default=os.environ.get("COPPICE_MODEL"), required="COPPICE_MODEL" not in os.environ)
     parser.add_argument("--lines", type=int, default=2000, help="for each rule; five times as many for the model")
-    parser.add_argument("--only", help="one rule, and no model")
+    parser.add_argument("--sentencepiece-model", help="a real model with a vocabulary of SentencePiece's, besides")
+    parser.add_argument("--only", help="one rule or kind of pieces, and no model")
     options = parser.parse_args()
     tool, started = Filter(options.tokenize_lines), time.time()
     check_rules()
@@ -263,6 +294,11 @@ def main():
         for rule in rules.RULES:
             if options.only in (None, rule):
                 judge(tool, train_small(folder, rule, training), options.lines, text)
+        for kind in pieces.KINDS:
+            if options.only in (None, kind):
+                judge_pieces(tool, pieces.train(folder, kind, "\n".join(training).splitlines()), options.lines, text)
+    if options.sentencepiece_model:
+        judge_pieces(tool, pieces.Pieces(options.sentencepiece_model), 5 * options.lines, text)
     print(f"tokenizer judge: agreed in {time.time() - started:.0f} s")
 
 
