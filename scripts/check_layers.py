@@ -3,7 +3,7 @@
 import re
 
 # Top to bottom: a room may include itself and every room before it.
-ROOMS = ["base", "quant", "gguf", "text", "corpus", "grammar", "kernels", "tree", "sample", "model", "draft", "policy", "engine",
+ROOMS = ["base", "quant", "gguf", "jinja", "text", "corpus", "grammar", "kernels", "tree", "sample", "model", "draft", "policy", "engine",
          "api", "train"]
 # Plain data of the public interface: structs that rooms hand on as they are.
 PLAIN = {"decision", "error", "token", "sampling", "speculation", "stats", "request"}
