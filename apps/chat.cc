@@ -336,6 +336,7 @@ void add_chat(CLI::App& app, const Choose& choose) {
   flags->sampling.sampling.max_tokens = 1024;
   CLI::App* command = app.add_subcommand("chat", "a conversation in the terminal");
   flags->model.add(*command);
+  flags->model.add_chat(*command);
   command->add_option("--system", flags->system, "system message");
   command->add_option("--load", flags->load, "go on with a saved conversation");
   command->add_flag("-q,--quiet", flags->quiet, "no summary lines");

@@ -104,6 +104,7 @@ void add_corpus(CLI::App& app, const Choose& choose) {
   CLI::App* command = app.add_subcommand(
       "corpus", "text from a model itself, with what it said about every token, to train drafts on");
   flags->model.add(*command);
+  flags->model.add_chat(*command);
   const auto option = [&](const char* name, auto& value, const char* help) {
     return command->add_option(name, value, help)->capture_default_str();
   };

@@ -264,6 +264,7 @@ void add_tau_training(CLI::App& train, const Choose& choose) {
   flags->model.add(*command);
   flags->speculation.add(*command);
   flags->prompts.add(*command);
+  flags->model.add_chat(*command);
   const auto option = [&](const char* name, auto& value, const char* help) {
     return command->add_option(name, value, help)->capture_default_str();
   };

@@ -40,7 +40,12 @@ Result<std::string> prompt_text(const Generate& flags) {
 }
 
 Result<std::vector<Token>> prompt_tokens(const Generate& flags, const std::string& text, const Model& model) {
-  if (!flags.chat && flags.system.empty()) return model.tokenizer().encode(text, flags.special);
+  const bool chats = flags.chat || !flags.system.empty();
+  if (!chats && flags.model.chats())
+    return fail(
+        "--chat-template-file, --chat-template-kwargs and --tools are about conversations: --chat is "
+        "missing");
+  if (!chats) return model.tokenizer().encode(text, flags.special);
   auto chat = model.chat_template();
   if (!chat) return tl::unexpected(chat.error());
   std::vector<ChatMessage> messages;
@@ -163,6 +168,7 @@ void add_generate(CLI::App& app, const Choose& choose) {
   auto flags = std::make_shared<Generate>();
   CLI::App* command = app.add_subcommand("generate", "one answer to one prompt");
   flags->model.add(*command);
+  flags->model.add_chat(*command);
   command->add_option("-p,--prompt", flags->prompt, "the prompt");
   command->add_option("-f,--file", flags->file, "a file with the prompt; - is stdin");
   command->add_flag("--chat", flags->chat, "the prompt is a user's message: use the model's chat template");

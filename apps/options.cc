@@ -35,6 +35,42 @@ void ModelFlags::add(CLI::App& app) {
                "keep the packed weights in a file below the cache folder, and map it the next time");
 }
 
+void ModelFlags::add_chat(CLI::App& app) {
+  const char* group = "Chat template";
+  app.add_option("--chat-template-file", chat_template_file,
+                 "a Jinja template to use instead of the one in the model's file")
+      ->group(group);
+  app.add_option("--chat-template-kwargs", chat_variables,
+                 "variables for the template, a JSON object: {\"enable_thinking\": false}")
+      ->group(group);
+  app.add_option("--tools", tools_file,
+                 "a file with the tools that the template shows the model, a JSON array")
+      ->group(group);
+}
+
+Result<ChatTemplateOptions> ModelFlags::chat_template() const {
+  ChatTemplateOptions options;
+  if (!chat_template_file.empty()) {
+    auto text = read_text(chat_template_file);
+    if (!text) return tl::unexpected(text.error());
+    if (text->empty())
+      return fail(fmt::format("{} is empty; a chat template was wanted", chat_template_file));
+    options.program = std::move(*text);
+    options.name = chat_template_file;
+  }
+  if (!tools_file.empty()) {
+    auto text = read_text(tools_file);
+    if (!text) return tl::unexpected(text.error());
+    if (!nlohmann::json::parse(*text, nullptr, false).is_array())
+      return fail(fmt::format("--tools {}: a JSON array of tools is wanted", tools_file));
+    options.tools = std::move(*text);
+  }
+  if (!chat_variables.empty() && !nlohmann::json::parse(chat_variables, nullptr, false).is_object())
+    return fail("--chat-template-kwargs: a JSON object is wanted, as in {\"enable_thinking\": false}");
+  options.variables = chat_variables;
+  return options;
+}
+
 Result<std::string> ModelFlags::resolve() const {
   if (!path.empty()) return find_model_file(path);
   if (const char* named = std::getenv("COPPICE_MODEL"); named != nullptr && *named != 0)
@@ -70,6 +106,9 @@ Result<Model> ModelFlags::load() const {
   options.isa = isa;
   options.progress = [](double fraction) { show_progress("loading", fraction); };
   options.packed_cache = packed_cache;
+  auto chat = chat_template();
+  if (!chat) return tl::unexpected(chat.error());
+  options.chat_template = std::move(*chat);
   auto model = Model::load(*file, options);
   clear_progress();
   if (model && !model->info().packed_cache_problem.empty())

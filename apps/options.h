@@ -16,12 +16,18 @@ struct ModelFlags {
   int threads = 0;
   std::string isa;
   bool packed_cache = false;
+  std::string chat_template_file, chat_variables, tools_file;
 
   void add(CLI::App& app);
+  void add_chat(CLI::App& app);  // for commands that hold conversations
+  bool chats() const { return !(chat_template_file + chat_variables + tools_file).empty(); }
   // The file, or the found model with the name or part of a name, that -m or $COPPICE_MODEL says; without
   // them the first of `coppice models`.
   Result<std::string> resolve() const;
   Result<Model> load() const;  // with a progress bar
+
+ private:
+  Result<ChatTemplateOptions> chat_template() const;
 };
 
 // For ranges that can be checked before there is a model.

@@ -279,6 +279,7 @@ void add_decode(CLI::App& bench, const Choose& choose) {
   CLI::App* command =
       bench.add_subcommand("decode", "the same prompts plain and with speculation: speed, and same text");
   flags->model.add(*command);
+  flags->model.add_chat(*command);
   flags->prompts.add(*command);
   command->add_option("--modes", flags->modes, "greedy, top-k (50, T=1), asked (the sampling options)")
       ->delimiter(',');

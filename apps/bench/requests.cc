@@ -284,6 +284,7 @@ void add_requests(CLI::App& bench, const Choose& choose) {
   CLI::App* command = bench.add_subcommand(
       "requests", "many requests at once, plain and with speculation: tokens a second over all, and waits");
   flags->model.add(*command);
+  flags->model.add_chat(*command);
   flags->prompts.add(*command);
   command->add_option("--at-once", flags->at_once, "requests in work, one load after the other")
       ->delimiter(',')

@@ -38,6 +38,15 @@ struct ModelInfo {
   std::string packed_cache_problem;  // why it was not used or not written, and what was done; else empty
 };
 
+// How conversations become prompts. A template is a program in Jinja; what it may look at beside the messages
+// is JSON text here, as transformers' apply_chat_template takes it.
+struct ChatTemplateOptions {
+  std::string program;           // a template to use instead of the one in the model's file; empty: that one
+  std::string name;              // what errors call it, as its file's name
+  std::string tools, documents;  // arrays; empty: none
+  std::string variables;         // an object, {"enable_thinking": false}; empty: none
+};
+
 struct ModelOptions {
   int threads = 0;  // 0: what this process may use
   std::string isa;  // "scalar", "avx2", ...: for the whole process; empty: what it uses, at first the best
@@ -45,6 +54,7 @@ struct ModelOptions {
   // Keep the packed weights in a file below the cache folder, and map it when the same weights are loaded
   // again (docs/decisions/packed-cache.md says what that is worth).
   bool packed_cache = false;
+  ChatTemplateOptions chat_template;
 };
 
 // Text to tokens and back. Thread-safe.
@@ -72,7 +82,7 @@ class Tokenizer {
 };
 
 struct ChatMessage {
-  std::string role;  // "system", "user", "assistant"
+  std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
 };
 
@@ -97,7 +107,8 @@ class Model {
 
   const ModelInfo& info() const;
   const Tokenizer& tokenizer() const;
-  Result<ChatTemplate> chat_template() const;  // an error if the file has none that is known
+  // An error if the file has none and no other was given, or where it is wrong: line, column and what.
+  Result<ChatTemplate> chat_template() const;
 
   struct Impl;
   explicit Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

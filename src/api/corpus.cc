@@ -65,7 +65,15 @@ Status check(const CorpusOptions& options, const ModelInfo& info) {
 }
 
 // What decides the texts, besides the model.
-Json settings_of(const CorpusOptions& options, const Json& sources) {
+Json settings_of(const Model& model, const CorpusOptions& options, const Json& sources) {
+  const core::ChatOptions& chat = model.impl().chat;
+  Json conversation;  // null: the file's own template, and nothing for it to look at but the messages
+  if (!chat.program.empty() || !chat.variables.empty() || !chat.tools.is_null())
+    conversation = {
+        {"template",
+         chat.program.empty() ? "" : core::to_hex(core::hash_of(std::as_bytes(std::span(chat.program))))},
+        {"variables", chat.variables},
+        {"tools", chat.tools}};
   Json temperatures = Json::array();
   for (const CorpusTemperature& choice : options.temperatures)
     temperatures.push_back({{"temperature", choice.temperature}, {"share", choice.share}});
@@ -77,6 +85,7 @@ Json settings_of(const CorpusOptions& options, const Json& sources) {
           {"context", options.context},
           {"prompt_files", options.prompts.size()},
           {"sources", sources},
+          {"chat_template", conversation},
           {"self", options.self}};
 }
 
@@ -182,7 +191,7 @@ Result<core::CorpusDescription> describe(const Model& model, const CorpusOptions
   description.shape.features = static_cast<int>(options.features.size());
   description.feature_layers = options.features;
   description.kinds = jobs.kinds;
-  description.settings = settings_of(options, jobs.sources);
+  description.settings = settings_of(model, options, jobs.sources);
   return description;
 }
 

@@ -151,10 +151,11 @@ Status add_self_made(const Model& model, const CorpusOptions& options, CorpusJob
   if (options.self == 0) return {};
   const core::Tokenizer& tokenizer = *model.impl().tokenizer.impl().tokenizer;
   const core::Vocabulary& vocabulary = tokenizer.vocabulary();
-  const bool talks = !vocabulary.chat_template.empty() || vocabulary.bos == kNoToken;
+  const bool has_template = !vocabulary.chat_template.empty() || !model.impl().chat.program.empty();
+  const bool talks = has_template || vocabulary.bos == kNoToken;
   std::vector<Token> opening = {vocabulary.bos};
   if (talks) {
-    auto chat = core::ChatTemplate::make(vocabulary);
+    auto chat = model.impl().chat_template();
     if (!chat) return fail(fmt::format("self: {}: {}", model.info().path, chat.error().message));
     COPPICE_TRY(opening, chat->before_message(tokenizer));
   }

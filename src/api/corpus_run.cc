@@ -45,9 +45,14 @@ Result<std::unique_ptr<CorpusRunner>> CorpusRunner::make(const Model& model, con
                                                          const core::CorpusShape& shape, int longest) {
   std::unique_ptr<CorpusRunner> runner(new CorpusRunner(model, options, shape));
   const auto& tokenizer = *model.impl().tokenizer.impl().tokenizer;
-  if (const auto chat = core::ChatTemplate::make(tokenizer.vocabulary())) {
-    COPPICE_TRY(runner->prefix_, chat->before_message(tokenizer));
-    COPPICE_TRY(runner->before_answer_, chat->before_answer(tokenizer));
+  if (const auto chat = model.impl().chat_template()) {
+    auto before = chat->before_message(tokenizer), after = chat->before_answer(tokenizer);
+    if (before && after) {
+      runner->prefix_ = std::move(*before);
+      runner->before_answer_ = std::move(*after);
+    } else if (options.self > 0) {
+      return tl::unexpected((before ? after : before).error());
+    }
   }
   const int most = std::min(
       options.context,
@@ -236,7 +241,8 @@ void CorpusRunner::end_instruction(Slot& slot, Token token) {
   std::vector<Token>& ids = slot.record.ids;
   const int written = static_cast<int>(ids.size()) - slot.record.start - 1;
   const int with_opening = static_cast<int>(ids.size() + before_answer_.size()) - 1;
-  if (token != before_answer_.front() || written == 0 || with_opening >= options_.context) {
+  if (before_answer_.empty() || token != before_answer_.front() || written == 0 ||
+      with_opening >= options_.context) {
     slot.record.flags |= core::kEndedByItself;
     slot.done = true;
     return;

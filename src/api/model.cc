@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <future>
+#include <nlohmann/json.hpp>
 
 #include "api/impl.h"
 #include "base/check.h"
@@ -46,6 +47,7 @@ Status choose_isa(const std::string& isa) {
 
 Result<Tokenizer> make_tokenizer(const core::gguf::File& file) {
   COPPICE_TRY(auto vocabulary, core::Vocabulary::read(file));
+  core::add_end_of_turn(vocabulary);
   auto tokenizer = core::Tokenizer::make(std::move(vocabulary));
   if (!tokenizer) return fail(fmt::format("{}: {}", file.path(), tokenizer.error().message));
   return Tokenizer(std::make_shared<Tokenizer::Impl>(Tokenizer::Impl{std::move(*tokenizer)}));
@@ -75,6 +77,27 @@ Token Tokenizer::bos() const { return impl_->tokenizer->vocabulary().bos; }
 Token Tokenizer::eos() const { return impl_->tokenizer->vocabulary().eos; }
 
 namespace {
+using Json = nlohmann::ordered_json;
+
+Result<Json> read_json(std::string_view what, const std::string& text, Json::value_t wanted) {
+  if (text.empty()) return wanted == Json::value_t::object ? Json::object() : Json();
+  Json json = Json::parse(text, nullptr, false);
+  if (json.type() == wanted) return json;
+  return fail(fmt::format("{} should be a JSON {} and {}", what,
+                          wanted == Json::value_t::object ? "object" : "array",
+                          json.is_discarded() ? "is no JSON" : fmt::format("is a {}", json.type_name())));
+}
+
+Result<core::ChatOptions> read_options(const ChatTemplateOptions& options) {
+  core::ChatOptions out;
+  out.program = options.program;
+  out.name = options.name.empty() ? "the chat template" : options.name;
+  COPPICE_TRY(out.tools, read_json("chat_template.tools", options.tools, Json::value_t::array));
+  COPPICE_TRY(out.documents, read_json("chat_template.documents", options.documents, Json::value_t::array));
+  COPPICE_TRY(out.variables, read_json("chat_template.variables", options.variables, Json::value_t::object));
+  return out;
+}
+
 std::vector<core::ChatMessage> convert(std::span<const ChatMessage> messages) {
   std::vector<core::ChatMessage> out;
   for (const ChatMessage& message : messages) out.push_back({message.role, message.content});
@@ -101,6 +124,7 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
   const double start = core::seconds();
   const auto since = [](double then) { return core::seconds() - then; };
   auto impl = std::make_shared<Impl>();
+  COPPICE_TRY(impl->chat, read_options(options.chat_template));
   COPPICE_TRY(impl->file, core::gguf::File::open(path));
   times.open = since(start);
   impl->pool =
@@ -141,9 +165,14 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
 const ModelInfo& Model::info() const { return impl_->info; }
 const Tokenizer& Model::tokenizer() const { return impl_->tokenizer; }
 
+Result<core::ChatTemplate> Model::Impl::chat_template() const {
+  return core::ChatTemplate::make(tokenizer.impl().tokenizer->vocabulary(), chat);
+}
+
 Result<ChatTemplate> Model::chat_template() const {
   const auto& tokenizer = impl_->tokenizer.impl().tokenizer;
-  auto chat = core::ChatTemplate::make(tokenizer->vocabulary());
+  auto chat = impl_->chat_template();
+  if (!chat && !impl_->chat.program.empty()) return tl::unexpected(std::move(chat).error());
   if (!chat) return fail(fmt::format("{}: {}", impl_->info.path, chat.error().message));
   return ChatTemplate(std::make_shared<ChatTemplate::Impl>(ChatTemplate::Impl{tokenizer, std::move(*chat)}));
 }

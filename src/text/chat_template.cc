@@ -1,189 +1,250 @@
-// A model file carries its conversation format as a Jinja program. Running such programs is a language of its
-// own; instead the families are recognised. ChatML, for every message:
-//     <|im_start|>role\ncontent<|im_end|>\n
-// Templates of this family differ in the system message they add when the conversation has none, which is a
-// literal in the program: '<|im_start|>system\nYou are ...<|im_end|>\n'.
 #include "text/chat_template.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 
 #include "base/check.h"
+#include "jinja/print.h"
 #include "text/show_token.h"
 
 namespace coppice::core {
 namespace {
 
-constexpr std::string_view kStart = "<|im_start|>";
-constexpr std::string_view kEnd = "<|im_end|>";
-constexpr std::string_view kAnswer = "assistant\n";
+using Json = nlohmann::ordered_json;
 
-// A Jinja string literal's escapes, as far as templates use them.
-std::string unescape(std::string_view literal) {
-  std::string text;
-  for (std::size_t i = 0; i < literal.size(); ++i) {
-    if (literal[i] != '\\' || i + 1 == literal.size()) {
-      text.push_back(literal[i]);
+// Templates build control tokens out of roles, '<|' + message.role + '|>', so a role is no user's text: it is
+// one of these.
+constexpr std::array<std::string_view, 12> kRoles = {"system",    "user",     "assistant", "tool",
+                                                     "developer", "function", "ipython",   "document",
+                                                     "documents", "context",  "control",   "environment"};
+
+// Stands for a message where one is cut out; like a word, so that no template changes it.
+constexpr std::string_view kMessage = "coppiceputsamessagehere";
+
+std::int64_t local_seconds() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  return static_cast<std::int64_t>(now) + parts.tm_gmtoff;
+}
+
+std::string spelling(const Vocabulary& vocabulary, Token token) {
+  return token == kNoToken ? "" : vocabulary.tokens[static_cast<std::size_t>(token)];
+}
+
+// The control token that `text` begins with, whitespace aside; the longest.
+Token control_at_start(const Vocabulary& vocabulary, std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  Token found = kNoToken;
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    const std::string& token = vocabulary.tokens[i];
+    if (vocabulary.kinds[i] != TokenKind::control || token.size() <= longest || !text.starts_with(token))
       continue;
-    }
-    const char escaped = literal[++i];
-    if (escaped == 'n') {
-      text.push_back('\n');
-    } else if (escaped == 't') {
-      text.push_back('\t');
-    } else {
-      text.push_back(escaped);
-    }
+    longest = token.size();
+    found = static_cast<Token>(i);
   }
-  return text;
+  return found;
 }
 
-// Where the string literal that `begin` is in ends: at its closing quote, or at the end of the text.
-std::size_t literal_end(std::string_view text, std::size_t begin, char quote) {
-  while (begin < text.size() && text[begin] != quote) begin += text[begin] == '\\' ? 2 : 1;
-  return std::min(begin, text.size());
+struct Chosen {
+  std::string_view program;
+  std::string name;
+};
+
+Result<Chosen> choose(const Vocabulary& vocabulary, const ChatOptions& options) {
+  if (!options.program.empty()) return Chosen{options.program, options.name};
+  for (const auto& [wanted, needed] :
+       {std::pair("tool_use", !options.tools.is_null()), std::pair("rag", !options.documents.is_null())})
+    for (const auto& [name, program] : vocabulary.named_templates)
+      if (needed && name == wanted) return Chosen{program, "tokenizer.chat_template." + name};
+  if (!vocabulary.chat_template.empty()) return Chosen{vocabulary.chat_template, "tokenizer.chat_template"};
+  return fail(
+      "the model has no chat template (tokenizer.chat_template): it continues text and does not converse; "
+      "use "
+      "generate instead of chat, or an instruct model, or give a template with --chat-template-file");
 }
 
-// The default system message: a literal that holds a whole system turn.
-std::string find_default_system(std::string_view program) {
-  constexpr std::string_view kTurn = "<|im_start|>system";
-  for (std::size_t at = program.find(kTurn); at != std::string_view::npos; at = program.find(kTurn, at + 1)) {
-    if (at == 0) continue;
-    const char quote = program[at - 1];
-    if (quote != '\'' && quote != '"') continue;
-    const std::size_t begin = at + kTurn.size();
-    const std::string turn = unescape(program.substr(begin, literal_end(program, begin, quote) - begin));
-    const std::size_t end = turn.find(kEnd);
-    if (end == std::string::npos || turn[0] != '\n') continue;
-    return turn.substr(1, end - 1);
+Status check_messages(const Json& messages) {
+  if (!messages.is_array()) return fail("the messages of a conversation are an array");
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Json& message = messages[i];
+    const bool has_role = message.is_object() && message.contains("role") && message["role"].is_string();
+    if (!has_role) return fail(fmt::format("message {} is no object with a \"role\"", i));
+    const auto& role = message["role"].get_ref<const std::string&>();
+    if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
+      return fail(fmt::format("message {} has the role {}; roles are {}", i, show_token(role),
+                              fmt::join(kRoles, ", ")));
+    }
   }
   return {};
 }
 
-Token find_control(const Vocabulary& vocabulary, std::string_view spelling) {
-  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
-    const bool special =
-        vocabulary.kinds[i] == TokenKind::control || vocabulary.kinds[i] == TokenKind::user_defined;
-    if (special && vocabulary.tokens[i] == spelling) return static_cast<Token>(i);
+// As data, but for the roles.
+Result<jinja::Value> values_of(const Json& messages) {
+  COPPICE_TRY_STATUS(check_messages(messages));
+  std::vector<jinja::Value> items;
+  for (const Json& message : messages) {
+    std::vector<std::pair<jinja::Value, jinja::Value>> entries;
+    for (const auto& [key, held] : message.items()) {
+      if (key == "role") {
+        entries.emplace_back(jinja::Value(key), jinja::Value(held.get<std::string>()));
+        continue;
+      }
+      COPPICE_TRY(jinja::Value value, jinja::from_json(held));
+      entries.emplace_back(jinja::Value(jinja::Text(key, jinja::Origin::data)), std::move(value));
+    }
+    COPPICE_TRY(items.emplace_back(), jinja::make_dict(std::move(entries)));
   }
-  return kNoToken;
+  return jinja::make_sequence(jinja::Sequence::Form::list, std::move(items));
 }
+
+Json json_of(std::span<const ChatMessage> messages) {
+  Json out = Json::array();
+  for (const ChatMessage& message : messages)
+    out.push_back({{"role", message.role}, {"content", message.content}});
+  return out;
+}
+
+Json one_message(const char* role) { return {{"role", role}, {"content", kMessage}}; }
 
 }  // namespace
 
-Result<ChatTemplate> ChatTemplate::make(const Vocabulary& vocabulary) {
-  const std::string& program = vocabulary.chat_template;
-  if (program.empty()) {
-    return fail(
-        "the model has no chat template (tokenizer.chat_template): it continues text and does not converse; "
-        "use generate instead of chat, or an instruct model");
+Result<ChatTemplate> ChatTemplate::make(const Vocabulary& vocabulary, const ChatOptions& options) {
+  COPPICE_TRY(const Chosen chosen, choose(vocabulary, options));
+  auto program = jinja::Template::parse(chosen.program);
+  if (!program) return fail(fmt::format("{}, {}", chosen.name, program.error().message));
+  ChatTemplate chat(std::move(*program), chosen.name, vocabulary);
+  chat.limits_ = options.limits;
+  chat.bos_text_ = spelling(vocabulary, vocabulary.bos);
+  chat.eos_text_ = spelling(vocabulary, vocabulary.eos);
+  const auto add_token = [&](const char* name, Token token) {
+    if (token != kNoToken) chat.variables_.emplace_back(name, jinja::Value(spelling(vocabulary, token)));
+  };
+  add_token("bos_token", vocabulary.bos);
+  add_token("eos_token", vocabulary.eos);
+  add_token("unk_token", vocabulary.unknown);
+  add_token("pad_token", vocabulary.padding);
+  if (!options.variables.is_object()) return fail("the variables of a chat template are a JSON object");
+  for (const auto& [name, json] : options.variables.items()) {
+    COPPICE_TRY(jinja::Value value, jinja::from_json(json));
+    chat.variables_.emplace_back(name, std::move(value));
   }
-  if (program.find(kStart) == std::string::npos || program.find(kEnd) == std::string::npos) {
-    return fail(fmt::format(
-        "tokenizer.chat_template is of a family Coppice does not know (it knows ChatML, with {} and "
-        "{}); it begins: {}",
-        kStart, kEnd, show_token(std::string_view(program).substr(0, program.find('\n')))));
+  for (const auto& [name, json] :
+       {std::pair("tools", &options.tools), std::pair("documents", &options.documents)}) {
+    if (!json->is_null() && !json->is_array()) return fail(fmt::format("{} are a JSON array", name));
+    COPPICE_TRY(jinja::Value value, jinja::from_json(*json));
+    chat.variables_.emplace_back(name, std::move(value));
   }
-  ChatTemplate chat;
-  chat.default_system_ = find_default_system(program);
-  chat.start_ = find_control(vocabulary, kStart);
-  chat.end_ = find_control(vocabulary, kEnd);
-  if (chat.start_ == kNoToken || chat.end_ == kNoToken) {
-    return fail(
-        fmt::format("tokenizer.chat_template uses {} and {}, but the vocabulary has no control token {}",
-                    kStart, kEnd, chat.start_ == kNoToken ? kStart : kEnd));
+  chat.end_ = vocabulary.eos;
+  if (const auto after = chat.around_message(false)) {
+    const Token end = control_at_start(vocabulary, after->bytes());
+    if (end != kNoToken) chat.end_ = end;
   }
   return chat;
 }
 
-bool ChatTemplate::adds_system(std::span<const ChatMessage> messages) const {
-  return !default_system_.empty() && !messages.empty() && messages[0].role != "system";
-}
-
-Status ChatTemplate::check(std::span<const ChatMessage> messages) const {
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const std::string& role = messages[i].role;
-    const bool known = role == "system" || role == "user" || role == "assistant" || role == "tool";
-    if (!known) {
-      return fail(fmt::format("message {} has the role {}; roles are system, user, assistant and tool", i,
-                              show_token(role)));
-    }
-  }
-  return {};
-}
-
 Status ChatTemplate::check(const Tokenizer& tokenizer) const {
-  const std::vector<std::string>& vocabulary = tokenizer.vocabulary().tokens;
-  const auto spells = [&](Token token, std::string_view text) {
-    return token >= 0 && token < tokenizer.size() && vocabulary[static_cast<std::size_t>(token)] == text;
-  };
-  if (!spells(start_, kStart) || !spells(end_, kEnd)) {
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  const bool same = vocabulary.bos == bos_ && vocabulary.eos == eos_ &&
+                    spelling(vocabulary, bos_) == bos_text_ && spelling(vocabulary, eos_) == eos_text_;
+  if (!same) {
     return fail("the chat template and the tokenizer are of different models; both must come from one file");
   }
   return {};
 }
 
-// Every part is encoded as tokens() encodes it, which cuts a text at its control tokens.
-Result<std::vector<Token>> ChatTemplate::before_message(const Tokenizer& tokenizer) const {
+Result<jinja::Text> ChatTemplate::render(const Json& messages, bool open_answer) const {
+  COPPICE_TRY(jinja::Value values, values_of(messages));
+  jinja::Variables variables = variables_;
+  variables.emplace_back("messages", std::move(values));
+  variables.emplace_back("add_generation_prompt", jinja::Value(open_answer));
+  auto text = program_.render(variables, {limits_, local_seconds()});
+  if (!text) return fail(fmt::format("{}, {}", name_, text.error().message));
+  return text;
+}
+
+// What a rendered conversation of one user's message has before the message, or behind it up to the answer.
+Result<jinja::Text> ChatTemplate::around_message(bool before) const {
+  COPPICE_TRY(const jinja::Text text, render(Json::array({one_message("user")}), !before));
+  const std::size_t at = text.bytes().find(kMessage);
+  if (at == std::string::npos) return fail(fmt::format("{} does not show a user's message", name_));
+  return before ? text.slice(0, at) : text.slice(at + kMessage.size(), text.size());
+}
+
+Result<std::vector<Token>> ChatTemplate::encode(const Tokenizer& tokenizer, const jinja::Text& text) const {
   COPPICE_TRY_STATUS(check(tokenizer));
-  std::vector<Token> out;
-  if (!default_system_.empty()) {
-    const ChatMessage system{"system", default_system_};
-    COPPICE_TRY(out, tokens(tokenizer, {&system, 1}, false));
+  std::vector<TextPart> parts;
+  const std::string_view bytes = text.bytes();
+  std::size_t at = 0;
+  for (const jinja::TextRange& range : text.data()) {
+    if (at < range.begin) parts.push_back({bytes.substr(at, range.begin - at), true});
+    parts.push_back({bytes.substr(range.begin, range.end - range.begin), false});
+    at = range.end;
   }
-  out.push_back(start_);
-  const std::vector<Token> role = tokenizer.encode("user\n");
-  out.insert(out.end(), role.begin(), role.end());
-  return out;
+  if (at < bytes.size()) parts.push_back({bytes.substr(at), true});
+  return tokenizer.encode(parts);
+}
+
+namespace {
+
+std::vector<Token> with_begin(const Vocabulary& vocabulary, std::vector<Token> tokens) {
+  const bool has = !tokens.empty() && tokens.front() == vocabulary.bos;
+  if (vocabulary.add_bos && vocabulary.bos != kNoToken && !has) tokens.insert(tokens.begin(), vocabulary.bos);
+  return tokens;
+}
+
+}  // namespace
+
+Result<std::vector<Token>> ChatTemplate::before_message(const Tokenizer& tokenizer) const {
+  COPPICE_TRY(const jinja::Text text, around_message(true));
+  COPPICE_TRY(std::vector<Token> tokens, encode(tokenizer, text));
+  return with_begin(tokenizer.vocabulary(), std::move(tokens));
 }
 
 Result<std::vector<Token>> ChatTemplate::before_answer(const Tokenizer& tokenizer) const {
-  COPPICE_TRY_STATUS(check(tokenizer));
-  std::vector<Token> out = {end_};
-  const std::vector<Token> line = tokenizer.encode("\n"), role = tokenizer.encode(kAnswer);
-  out.insert(out.end(), line.begin(), line.end());
-  out.push_back(start_);
-  out.insert(out.end(), role.begin(), role.end());
-  return out;
+  COPPICE_TRY(const jinja::Text text, around_message(false));
+  COPPICE_TRY(std::vector<Token> tokens, encode(tokenizer, text));
+  if (tokens.empty()) return fail(fmt::format("{} has nothing between a message and its answer", name_));
+  return tokens;
+}
+
+Result<std::vector<Token>> ChatTemplate::tokens(const Tokenizer& tokenizer, const Json& messages,
+                                                bool open_answer) const {
+  COPPICE_TRY(const jinja::Text text, render(messages, open_answer));
+  COPPICE_TRY(std::vector<Token> tokens, encode(tokenizer, text));
+  return with_begin(tokenizer.vocabulary(), std::move(tokens));
 }
 
 Result<std::vector<Token>> ChatTemplate::tokens(const Tokenizer& tokenizer,
                                                 std::span<const ChatMessage> messages,
                                                 bool open_answer) const {
-  COPPICE_TRY_STATUS(check(messages));
-  COPPICE_TRY_STATUS(check(tokenizer));
-  std::vector<Token> out;
-  // Without parse_special, so what a message says stays text.
-  const auto append = [&](std::string_view text) {
-    const std::vector<Token> tokens = tokenizer.encode(text);
-    out.insert(out.end(), tokens.begin(), tokens.end());
-  };
-  const auto turn = [&](std::string_view role, std::string_view content) {
-    out.push_back(start_);
-    append(fmt::format("{}\n{}", role, content));
-    out.push_back(end_);
-    append("\n");
-  };
-  if (adds_system(messages)) turn("system", default_system_);
-  for (const ChatMessage& message : messages) turn(message.role, message.content);
-  if (open_answer) {
-    out.push_back(start_);
-    append(kAnswer);
-  }
-  return out;
+  return tokens(tokenizer, json_of(messages), open_answer);
+}
+
+Result<std::string> ChatTemplate::text(const Json& messages, bool open_answer) const {
+  COPPICE_TRY(const jinja::Text text, render(messages, open_answer));
+  return text.bytes();
 }
 
 Result<std::string> ChatTemplate::text(std::span<const ChatMessage> messages, bool open_answer) const {
-  COPPICE_TRY_STATUS(check(messages));
-  std::string out;
-  const auto turn = [&](std::string_view role, std::string_view content) {
-    out += fmt::format("{}{}\n{}{}\n", kStart, role, content, kEnd);
-  };
-  if (adds_system(messages)) turn("system", default_system_);
-  for (const ChatMessage& message : messages) turn(message.role, message.content);
-  if (open_answer) out += fmt::format("{}{}", kStart, kAnswer);
-  return out;
+  return text(json_of(messages), open_answer);
+}
+
+void add_end_of_turn(Vocabulary& vocabulary) {
+  const auto chat = ChatTemplate::make(vocabulary);
+  if (!chat) return;
+  const auto text = chat->render({{{"role", "user"}, {"content", "a"}}, one_message("assistant")}, false);
+  const std::size_t at = text ? text->bytes().find(kMessage) : std::string::npos;
+  if (at == std::string::npos) return;
+  const Token end =
+      control_at_start(vocabulary, std::string_view(text->bytes()).substr(at + kMessage.size()));
+  auto& ends = vocabulary.end_tokens;
+  const auto place = std::lower_bound(ends.begin(), ends.end(), end);
+  if (end != kNoToken && (place == ends.end() || *place != end)) ends.insert(place, end);
 }
 
 }  // namespace coppice::core

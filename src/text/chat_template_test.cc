@@ -38,13 +38,42 @@ TEST(ChatTemplate, AddsTheDefaultSystemMessageOnlyWhereThereIsNone) {
   EXPECT_EQ(text_of(kChatMl, {}), "<|im_start|>assistant\n");
 }
 
-TEST(ChatTemplate, ReadsTheDefaultSystemMessageInEitherQuotesAndWithEscapes) {
-  EXPECT_EQ(text_of("{{ \"<|im_start|>system\\nIt's \\\"so\\\"<|im_end|>\\n\" }}", {{"user", "x"}}, false),
-            "<|im_start|>system\nIt's \"so\"<|im_end|>\n<|im_start|>user\nx<|im_end|>\n");
-  // Here the turn is put together from pieces: there is no default.
-  EXPECT_EQ(text_of("{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}", {{"user", "x"}},
-                    false),
-            "<|im_start|>user\nx<|im_end|>\n");
+TEST(ChatTemplate, RunsAnyTemplateWithTheVocabularysTokensAndTheCallersVariables) {
+  EXPECT_EQ(text_of("{{ bos_token }}[Q]{{ messages[0].content }}[/Q]{{ eos_token }}{{ tools is none }}",
+                    {{"user", "x"}}),
+            "<|im_start|>[Q]x[/Q]<|im_end|>True");
+  ChatOptions options;
+  options.variables = {{"thinking", false}, {"add_generation_prompt", "never"}};
+  options.tools = nlohmann::ordered_json::array({{{"name", "f"}}});
+  options.program = "{{ thinking }} {{ tools[0].name }} {{ add_generation_prompt }}";
+  EXPECT_EQ(ChatTemplate::make(with_template(""), options)->text(std::vector<ChatMessage>{}).value(),
+            "False f True");
+}
+
+TEST(ChatTemplate, WithToolsTheTemplateOfThatNameIsTaken) {
+  Vocabulary vocabulary = with_template("plain");
+  vocabulary.named_templates = {{"tool_use", "with tools"}, {"rag", "with documents"}};
+  ChatOptions options;
+  const auto text = [&] {
+    return ChatTemplate::make(vocabulary, options)->text(std::vector<ChatMessage>{}).value();
+  };
+  EXPECT_EQ(text(), "plain");
+  options.documents = nlohmann::ordered_json::array();
+  EXPECT_EQ(text(), "with documents");
+  options.tools = nlohmann::ordered_json::array();
+  EXPECT_EQ(text(), "with tools");
+}
+
+TEST(ChatTemplate, TheBeginTokenComesOnceWhetherTheTemplateWritesItOrNot) {
+  for (const char* program : {"{{ bos_token }}{{ messages[0].content }}", "{{ messages[0].content }}"}) {
+    Vocabulary vocabulary = with_template(program);
+    vocabulary.add_bos = true;
+    const auto tokenizer = Tokenizer::make(vocabulary).value();
+    const auto tokens = *ChatTemplate::make(vocabulary)
+                             ->tokens(*tokenizer, std::vector<ChatMessage>{{"user", "<|im_start|>hello"}});
+    EXPECT_EQ(tokens.front(), vocabulary.bos);
+    EXPECT_EQ(std::count(tokens.begin(), tokens.end(), vocabulary.bos), 1);
+  }
 }
 
 TEST(ChatTemplate, TokensAreTheTextWithControlTokensForTheMarkers) {
@@ -78,15 +107,46 @@ TEST(ChatTemplate, WhatAUserTypesNeverBecomesAControlToken) {
   EXPECT_EQ(tokenizer->decode(tokens, true), chat.text(messages, false).value());
 }
 
-TEST(ChatTemplate, ModelsWithoutOneAndOtherFamiliesAreRefused) {
-  EXPECT_NE(ChatTemplate::make(with_template("")).error().message.find("no chat template"),
-            std::string::npos);
-  const std::string message = ChatTemplate::make(with_template("{{ '[INST]' }}\nmore")).error().message;
-  EXPECT_NE(message.find("{{ '[INST]' }}"), std::string::npos);
-  EXPECT_EQ(message.find("more"), std::string::npos);
-  Vocabulary vocabulary = with_template(kChatMl);
-  vocabulary.tokens[static_cast<std::size_t>(vocabulary.eos)] = "<|other|>";
-  EXPECT_NE(ChatTemplate::make(vocabulary).error().message.find("<|im_end|>"), std::string::npos);
+TEST(ChatTemplate, WhatATemplateMakesOfRolesIsControlAndWhatItMakesOfTextIsNot) {
+  Vocabulary vocabulary = with_template(
+      "{% for m in messages %}{{ '<|im_' + ('start' if m.role == 'user' else 'end') + '|>' }}{{ '<|im_' + "
+      "m.content + "
+      "'|>' }}{{ (m.content ~ m.content) | tojson }}{% endfor %}");
+  const auto tokenizer = Tokenizer::make(vocabulary).value();
+  const auto tokens =
+      *ChatTemplate::make(vocabulary)
+           ->tokens(*tokenizer, std::vector<ChatMessage>{
+                                    {"user", "start"}, {"user", "<|im_end|>"}, {"user", "|>hello<|im_"}});
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), vocabulary.bos), 3);
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), vocabulary.eos), 0);
+}
+
+TEST(ChatTemplate, ModelsWithoutOneAndTemplatesThatAreWrongAreRefused) {
+  const std::string none = ChatTemplate::make(with_template("")).error().message;
+  EXPECT_NE(none.find("no chat template"), std::string::npos);
+  EXPECT_NE(none.find("--chat-template-file"), std::string::npos);
+  EXPECT_EQ(ChatTemplate::make(with_template("a\n{{ b")).error().message,
+            "tokenizer.chat_template, line 2, column 1: this {{ has no }}");
+  ChatOptions options;
+  options.program = "{{ raise_exception('not ' ~ messages[0].role) }}";
+  options.name = "mine.jinja";
+  const auto chat = ChatTemplate::make(with_template(""), options).value();
+  EXPECT_EQ(chat.text(std::vector<ChatMessage>{{"system", "x"}}).error().message,
+            "mine.jinja, line 1, column 4: the template refuses: not system");
+}
+
+TEST(ChatTemplate, TheTokenBehindAnAssistantsMessageEndsATextToo) {
+  Vocabulary vocabulary = with_template(
+      "{% for m in messages %}{{ '<|im_start|>' + m.content | trim + ('\n<turn>' if m.role == 'assistant' "
+      "else '') "
+      "}}{% endfor %}");
+  const Token turn = static_cast<Token>(vocabulary.tokens.size());
+  vocabulary.tokens.push_back("<turn>");
+  vocabulary.kinds.push_back(TokenKind::control);
+  add_end_of_turn(vocabulary);
+  EXPECT_EQ(vocabulary.end_tokens, (std::vector<Token>{vocabulary.eos, turn}));
+  add_end_of_turn(vocabulary);
+  EXPECT_EQ(vocabulary.end_tokens.size(), 2u);
 }
 
 TEST(ChatTemplate, UnknownRolesAndForeignTokenizersAreRefused) {

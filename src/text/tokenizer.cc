@@ -100,6 +100,11 @@ std::vector<Token> Tokenizer::encode(std::span<const TextPart> parts) const {
   return out;
 }
 
+std::vector<Token> Tokenizer::encode(std::string_view text, bool parse_special) const {
+  const TextPart part{text, parse_special};
+  return encode({&part, 1});
+}
+
 std::string Tokenizer::decode(std::span<const Token> tokens, bool show_special) const {
   std::string text;
   TokenBytes bytes(*this, show_special);

@@ -190,6 +190,12 @@ Result<Vocabulary> Vocabulary::read(const gguf::File& file) {
   }
   COPPICE_TRY_STATUS(read_ids(reader, vocabulary));
   vocabulary.chat_template = file.text_or("tokenizer.chat_template", "");
+  constexpr std::string_view kNamed = "tokenizer.chat_template.";
+  for (const gguf::Key& key : file.keys()) {
+    const bool is_text = key.value.type == gguf::Type::string && !key.value.is_array;
+    if (is_text && key.name.starts_with(kNamed))
+      vocabulary.named_templates.emplace_back(key.name.substr(kNamed.size()), key.value.strings.at(0));
+  }
   COPPICE_TRY(vocabulary.add_bos, reader.adds_begin(vocabulary));
   return vocabulary;
 }

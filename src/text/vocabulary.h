@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/file.h"
@@ -34,7 +35,9 @@ struct Vocabulary {
   std::string character_map;  // the bytes of precompiled_charsmap; empty if the file has none
   bool add_space_prefix = false;
   bool remove_extra_whitespaces = false;
-  std::string chat_template;  // empty if the file has none
+  std::string chat_template;        // tokenizer.chat_template; empty if the file has none
+  // tokenizer.chat_template.NAME: others for a purpose, "tool_use", "rag".
+  std::vector<std::pair<std::string, std::string>> named_templates;
   Token bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
   std::vector<Token> end_tokens;  // every token that ends a text: eos, eot, eom, and control tokens so named
   bool add_bos = false;

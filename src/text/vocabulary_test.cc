@@ -24,6 +24,7 @@ gguf::Writer good_file() {
   writer.add_u32("tokenizer.ggml.unknown_token_id", 4);
   writer.add_u32("tokenizer.ggml.padding_token_id", 2);
   writer.add_text("tokenizer.chat_template", "{{ template }}");
+  writer.add_text("tokenizer.chat_template.tool_use", "{{ tools }}");
   return writer;
 }
 
@@ -59,6 +60,9 @@ TEST(Vocabulary, ReadsWhatTheFileStates) {
   EXPECT_EQ(vocabulary->unknown, 4);
   EXPECT_EQ(vocabulary->padding, 2);
   EXPECT_EQ(vocabulary->chat_template, "{{ template }}");
+  ASSERT_EQ(vocabulary->named_templates.size(), 1u);
+  EXPECT_EQ(vocabulary->named_templates[0],
+            std::make_pair(std::string("tool_use"), std::string("{{ tools }}")));
   EXPECT_FALSE(vocabulary->add_bos);
   EXPECT_TRUE(Tokenizer::make(*vocabulary));
 }

@@ -64,7 +64,7 @@ class Files(Case):
         self.assertRegex(run.stderr, r"\Acoppice: no model given: name a GGUF file with -m .*\n\Z")
 
     def test_a_model_that_cannot_chat(self):
-        self.check("generate", "-m", "mute.gguf", "--chat", "-p", "it", says="no chat template .* use generate instead")
+        self.check("generate", "-m", "mute.gguf", "--chat", "-p", "it", says="no chat template .* use generate instead.*--chat-template-file")
         self.check("chat", "-m", "mute.gguf", says="no chat template")
 
     def test_texts(self):
@@ -154,8 +154,22 @@ class Files(Case):
             self.assertIn(change[0], whole)
             (self.work / name).write_bytes(whole.replace(*change))
             self.check("tokenize", "-m", name, "it", says=f"{name}: tokenizer.ggml.* {says}")
-        random_model.write(self.work / "talk.gguf", chat_template="{{ messages }}")
-        self.check("chat", "-m", "talk.gguf", says="talk.gguf: tokenizer.chat_template is of a family")
+        random_model.write(self.work / "talk.gguf", chat_template="a\n{{ messages")
+        self.check("chat", "-m", "talk.gguf", says="talk.gguf: tokenizer.chat_template, line 2, column 1: this {{ has no }}")
+
+    def test_chat_templates(self):
+        chat = ["generate", "-m", self.model, "-p", "Hi", "--chat"]
+        for name, text, says in (("open.jinja", "{% for m in messages %}", "open.jinja, line 1, column 24: this for block has no endfor"),
+                                 ("refuses.jinja", "{{ raise_exception('not today') }}", "refuses.jinja, line 1, column 4: .*not today"),
+                                 ("endless.jinja", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "endless.jinja, line 1, column .*limit"),
+                                 ("empty.jinja", "", "empty.jinja is empty; a chat template was wanted")):
+            (self.work / name).write_text(text)
+            self.check(*chat, "--chat-template-file", name, says=says)
+        self.check(*chat, "--chat-template-file", "nowhere.jinja", says="nowhere.jinja: ")
+        self.check(*chat, "--chat-template-kwargs", "[1]", says="--chat-template-kwargs: a JSON object is wanted")
+        (self.work / "tools.json").write_text("{}")
+        self.check(*chat, "--tools", "tools.json", says="--tools tools.json: a JSON array of tools is wanted")
+        self.check(*chat[:-1], "--chat-template-kwargs", "{}", says="--chat is missing")
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
     def test_a_full_disk(self):

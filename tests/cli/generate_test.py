@@ -38,6 +38,13 @@ class Prompts(program.Case):
         self.assertEqual(self.generate("--system", "Be brief", prompt="Hi", tokens=1)["prompt_ids"],
                          ids("<|im_start|>system\nBe brief<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"))
 
+    def test_another_template_sees_tools_and_variables(self):
+        (self.work / "mine.jinja").write_text("{{ tools[0].name ~ thinking }}<|im_start|>{{ messages[0].content }}{{ '!' if add_generation_prompt }}")
+        (self.work / "tools.json").write_text('[{"name": "f"}]')
+        ids = [int(i) for i in self.run_well("tokenize", "-m", self.model, "--ids", "--parse-special", "fFalse<|im_start|>Hi!")[0].split()]
+        self.assertEqual(self.generate("--chat", "--chat-template-file", "mine.jinja", "--tools", "tools.json", "--chat-template-kwargs",
+                                       '{"thinking": false}', prompt="Hi", tokens=1)["prompt_ids"], ids)
+
     def test_control_tokens_that_a_prompt_spells_stay_text_unless_asked(self):
         self.assertNotIn(1, self.generate(prompt="<|im_start|>", tokens=1)["prompt_ids"])
         chat = self.generate("--chat", prompt="<|im_start|>", tokens=1)["prompt_ids"]
