@@ -54,7 +54,8 @@ void add_random_model(CLI::App& app, const Choose& choose) {
   const auto option = [&](const char* name, auto& value, const char* help) {
     return command->add_option(name, value, help)->capture_default_str();
   };
-  option("--architecture", options->architecture, "llama, gpt2");
+  option("--architecture", options->architecture,
+         "llama, qwen2, gemma3, ...; a wrong one is answered with the list");
   option("--hidden", options->hidden, "width, a multiple of 32");
   option("--layers", options->layers, "blocks");
   option("--heads", options->heads, "query heads");
@@ -65,6 +66,12 @@ void add_random_model(CLI::App& app, const Choose& choose) {
       ->check(at_least(0));
   option("--vocab", options->vocab, "tokens, at least 260");
   option("--context-length", options->context_length, "positions it claims to be trained on");
+  option("--window", options->window, "positions of layers with a sliding window; 0: the file names none")
+      ->check(at_least(0));
+  option("--experts", options->experts,
+         "experts of a layer; 0: none, or 4 where the architecture must have some")
+      ->check(at_least(0));
+  option("--experts-used", options->experts_used, "experts a token uses");
   option("--formats", options->formats, "formats of the blocks' matrices, in turn")->delimiter(',');
   option("--embedding-format", options->embedding_format, "format of the embedding and the head");
   command->add_flag("--untied", *untied, "a head of its own, not the embedding");

@@ -1,5 +1,6 @@
-// The smallest models of each architecture, and a slimmable one.
-#include "base/check.h"
+// The smallest random model of every architecture, with a window and experts where it may have them.
+#include <fmt/format.h>
+
 #include "model/architectures.h"
 #include "model/random_model.h"
 #include "seeds.h"
@@ -7,35 +8,38 @@
 namespace coppice::core {
 namespace {
 
-void write_seeds(const std::string& folder) {
-  RandomModelOptions options;
+void write_model(const std::string& folder, const std::string& name, RandomModelOptions options,
+                 int hidden = 32) {
   options.vocab = 260;
-  options.hidden = 32;
-  options.layers = 1;
-  options.heads = 2;
-  options.kv_heads = 2;
-  options.feed_forward = 32;
+  options.hidden = options.feed_forward = hidden;
+  options.heads = options.kv_heads = 2;
   options.context_length = 8;
-  options.formats = {"Q4_0"};
-  options.embedding_format = "Q4_0";
-  for (const Architecture& row : architectures()) {
-    options.architecture = std::string(row.name);
-    // Architectures that random models are not made of have none.
-    if (const auto bytes = random_model(options)) write_seed(folder, options.architecture, *bytes);
+  options.formats = {"Q8_0", "F32"};
+  const auto bytes = random_model(options);
+  if (bytes) {
+    write_seed(folder, name, *bytes);
+    return;
   }
-  options.architecture = "llama";
-  options.hidden = options.feed_forward = 64;
-  options.slim.factors = {0.5f, 1.0f};
-  options.slim.hidden = options.slim.feed_forward = {32, 64};
-  const auto slim = random_model(options);
-  COPPICE_CHECK(slim);
-  write_seed(folder, "slim", *slim);
+  std::fprintf(stderr, "%s\n", bytes.error().message.c_str());
+  std::exit(1);
 }
 
 }  // namespace
 }  // namespace coppice::core
 
-int main(int count, char** arguments) {
-  if (count != 2) return 2;
-  coppice::core::write_seeds(arguments[1]);
+int main(int, char** arguments) {
+  namespace core = coppice::core;
+  for (const core::Architecture& row : core::architectures()) {
+    core::RandomModelOptions options;
+    options.architecture = row.name;
+    options.window = row.window_period > 0 ? 2 : 0;
+    core::write_model(arguments[1], options.architecture, options);
+  }
+  core::RandomModelOptions experts;
+  experts.experts = 3;
+  core::write_model(arguments[1], "experts", experts);
+  core::RandomModelOptions slim;
+  slim.slim.factors = {0.5f, 1.0f};
+  slim.slim.hidden = slim.slim.feed_forward = {32, 64};
+  core::write_model(arguments[1], "slim", slim, 64);
 }

@@ -111,7 +111,7 @@ Result<SliceReport> slice(const SliceOptions& options);
 // for tests. The same fields give the same bytes on every machine.
 struct RandomModelOptions {
   std::string output;
-  std::string architecture = "llama";  // or "gpt2": layer norms, biases, learned positions
+  std::string architecture = "llama";  // or another that coppice runs; a wrong one is refused with the list
   std::uint64_t seed = 1;
   int vocab = 320;  // at least 260
   int hidden = 64;  // widths are multiples of 32 (of the block, where a format's is longer)
@@ -121,6 +121,9 @@ struct RandomModelOptions {
   int head_dim = 0;      // 0: hidden / heads
   int feed_forward = 0;  // 0: four times hidden
   int context_length = 2048;
+  int window = 0;        // positions of layers with a sliding window; 0: the file names none
+  int experts = 0;       // of each layer; 0: none, or 4 where the architecture must have some
+  int experts_used = 2;  // by a token
   std::vector<std::string> formats = {"Q4_0"};  // of the blocks' matrices, in turn
   std::string embedding_format = "Q8_0";        // of the embedding and the head
   bool tied_head = true;                        // the embedding is the head

@@ -14,14 +14,12 @@ namespace {
 constexpr int kMostRows = 512;
 
 // The matrices that a pass with logits reads.
-std::vector<const core::PackedMatrix*> streamed(const core::ModelWeights& weights) {
+std::vector<const core::PackedMatrix*> streamed(const core::Model& model) {
+  const core::ModelWeights& weights = model.weights();
   std::vector<const core::PackedMatrix*> all;
-  for (const core::LayerWeights& layer : weights.layers) {
-    for (const core::WeightMatrix& matrix : layer.query_key_value) all.push_back(&matrix.packed);
-    all.push_back(&layer.attention_output.packed);
-    for (const core::WeightMatrix& matrix : layer.gate_up) all.push_back(&matrix.packed);
-    all.push_back(&layer.down.packed);
-  }
+  for (const core::LayerWeights& layer : weights.layers)
+    for (const core::WeightMatrix* matrix : core::matrices_of_a_row(layer, model.config().experts_used))
+      all.push_back(&matrix->packed);
   all.push_back(&weights.head().packed);
   return all;
 }
@@ -101,7 +99,7 @@ Status CostBench::start() {
   context.max_logits = most;
   COPPICE_TRY(context_, core::Context::make(model_.impl().model, context, *model_.impl().pool));
   COPPICE_TRY(sequence_, context_->cache().open());
-  for (const core::PackedMatrix* matrix : streamed(model_.impl().model->weights())) {
+  for (const core::PackedMatrix* matrix : streamed(*model_.impl().model)) {
     weights_.emplace_back(matrix->data.data(), matrix->bytes());
     (matrix->quantised() ? quantised_ : floats_) += products(*matrix);
     report_.weight_bytes += matrix->bytes();

@@ -65,6 +65,7 @@ Result<std::unique_ptr<CorpusRunner>> CorpusRunner::make(const Model& model, con
   context.kv.positions =
       std::max(most, std::min(most, 768) * options.slots) + static_cast<int>(runner->prefix_.size()) + 32;
   context.kv.slots = 0;
+  context.longest = options.context;
   context.max_rows = context.max_logits = std::max(options.rows, options.slots);
   context.feature_layers = options.features;
   COPPICE_TRY(runner->context_, core::Context::make(model.impl().model, context, runner->pool_));

@@ -47,6 +47,9 @@ Result<RandomModelReport> write_random_model(const RandomModelOptions& options) 
   shape.feed_forward =
       options.feed_forward == 0 && options.hidden < kWidest ? 4 * options.hidden : options.feed_forward;
   shape.context_length = options.context_length;
+  shape.window = options.window;
+  shape.experts = options.experts;
+  shape.experts_used = options.experts_used;
   shape.formats = options.formats;
   shape.embedding_format = options.embedding_format;
   shape.tied_head = options.tied_head;

@@ -253,6 +253,11 @@ Result<SliceReport> slice(const SliceOptions& options) {
   }
   COPPICE_TRY(Tokenizer tokenizer, make_tokenizer(*file));
   COPPICE_TRY(const core::ModelConfig config, core::read_config(*file));
+  if (std::ranges::count(config.windowed, 1) % config.layers != 0)
+    return fail(fmt::format(
+        "{}: some of its layers have a sliding window, by their numbers; without some of them the "
+        "others would not be what they were",
+        options.input));
   if (file->find(kName) != nullptr) COPPICE_TRY_STATUS(file->text(kName));  // it is changed below
   std::vector<std::vector<Token>> texts;
   if (options.drop > 0 && is_ngram(options.text)) {

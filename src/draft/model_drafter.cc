@@ -62,6 +62,7 @@ Result<std::unique_ptr<ModelDrafter>> ModelDrafter::make(std::shared_ptr<const M
   const int blocks = (options.context + kBlockPositions - 1) / kBlockPositions;
   context.kv.positions = options.sequences * blocks * kBlockPositions;
   context.kv.slots = kMaxTreeNodes - 1;
+  context.longest = options.context;
   COPPICE_TRY(auto made, Context::make(std::move(model), context, pool));
   std::unique_ptr<ModelDrafter> drafter(new ModelDrafter(std::move(made), std::move(inner), options));
   for (Sequence& s : drafter->sequences_) {

@@ -133,6 +133,7 @@ Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
   // One more block each: a shared prefix ends inside a block, which is copied.
   const int positions = setup.positions > 0 ? setup.positions : setup.max_requests * setup.context;
   options.kv.positions = positions + setup.max_requests * kBlockPositions;
+  options.longest = setup.context;
   options.kv.slots = std::max(1, setup.speculation.nodes);
   options.max_rows = max_rows(setup);
   options.max_logits = setup.max_requests * (setup.speculation.nodes + 1);

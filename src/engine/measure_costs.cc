@@ -183,11 +183,9 @@ double Measuring::share_without_head() const {
   };
   const ModelWeights& weights = context_.model().weights();
   double blocks = 0;
-  for (const LayerWeights& layer : weights.layers) {
-    for (const WeightMatrix& matrix : layer.query_key_value) blocks += products(matrix.packed);
-    for (const WeightMatrix& matrix : layer.gate_up) blocks += products(matrix.packed);
-    blocks += products(layer.attention_output.packed) + products(layer.down.packed);
-  }
+  for (const LayerWeights& layer : weights.layers)
+    for (const WeightMatrix* matrix : matrices_of_a_row(layer, context_.model().config().experts_used))
+      blocks += products(matrix->packed);
   return blocks / (blocks + products(weights.head().packed));
 }
 

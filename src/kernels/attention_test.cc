@@ -202,6 +202,7 @@ struct ManyRows {
       rows[static_cast<std::size_t>(first + i)].out = out.data() + width * static_cast<std::size_t>(i);
     AttentionTask task;
     task.rows = rows.data() + first, task.row_count = count, task.workspace = workspace.data();
+    task.cap = cap;
     for (std::size_t i = 0; i <= cuts.size(); ++i) {
       task.query_begin = i == 0 ? 0 : cuts[i - 1];
       task.query_end = i == cuts.size() ? count * layout.heads : cuts[i];
@@ -212,6 +213,7 @@ struct ManyRows {
 
   KvLayout layout;
   std::size_t row_values, stride = 0;
+  float cap = 0;
   std::vector<float> q;
   std::vector<std::int32_t> table;
   Buffer blocks, scratch;
@@ -236,6 +238,39 @@ TEST_P(EveryTablesAttention, ARowHasTheSameBitsAloneAndAmongManyHoweverTheyAreSh
               {whole.begin() + width * i, whole.begin() + width * (i + 1)}, many.attend(scalar(), i, 1, {}),
               name_of(shape) + ", row " + std::to_string(i) + " behind " + std::to_string(before));
       }
+}
+
+TEST_P(EveryTablesAttention, WindowsAndSoftCapsAreTheScalarOnesAndReadNothingThatIsMasked) {
+  const KvLayout shapes[] = {
+      {CacheType::f16, 2, 6, 64}, {CacheType::q8_0, 2, 8, 32}, {CacheType::f32, 1, 7, 24}};
+  for (const KvLayout& shape : shapes)
+    for (const bool tree : {false, true})
+      for (const int before : {0, 63, 100, 560})
+        for (const int window : {1, 5, 16, 64, 70, 530})
+          for (const float cap : {0.0f, 3.0f}) {
+            const int count = 19;
+            ManyRows many(shape, before, count, tree, static_cast<unsigned>(before + 1));
+            many.cap = cap;
+            int least = 1 << 20;
+            for (AttentionRow& row : many.rows) {
+              row.first = std::max(0, row.position + 1 - window);
+              least = std::min(least, row.first);
+            }
+            const std::string what =
+                name_of(shape) + ", window " + std::to_string(window) + " behind " + std::to_string(before);
+            const auto width = static_cast<std::size_t>(shape.heads * shape.head_dim);
+            std::vector<float> expected;
+            for (int i = 0; i < count; ++i) {
+              const auto one = many.attend(scalar(), i, 1, {});
+              expected.insert(expected.end(), one.begin(), one.end());
+            }
+            ASSERT_EQ(expected.size(), width * count);
+            for (int p = 0; p + 16 <= std::min(least, before); p += 16)  // blocks that nobody may read
+              std::memset(many.blocks.data() + static_cast<std::size_t>(many.table[p / 16]) * many.stride,
+                          0xFF, many.stride);
+            expect_same_bits(expected, many.attend(table(), 0, count, {}), what);
+            expect_same_bits(expected, many.attend(table(), 0, count, {1, 7, count * shape.heads / 2}), what);
+          }
 }
 
 TEST_P(EveryTablesAttention, LargeAndNegativeScoresStayExact) {
@@ -289,6 +324,30 @@ TEST(ScalarAttention, IsSoftmaxInBaseTwo) {
       }
       for (std::size_t d = 0; d < 32; ++d) EXPECT_NEAR(out[head * 32 + d], o[d] / total, tolerance);
     }
+  }
+}
+
+TEST(ScalarAttention, CapsScoresByATanhAndSeesNothingBelowItsWindow) {
+  ManyRows many({CacheType::f32, 1, 1, 32}, 640, 1, false, 5);
+  for (float& q : many.q) q *= 3.0f;
+  const double cap = 4;
+  for (const int first : {0, 100, 600, 640}) {
+    AttentionRow& row = many.rows[0];
+    row.first = first;
+    many.cap = static_cast<float>(cap * 1.4426950408889634);
+    const std::vector<float> out = many.attend(scalar(), 0, 1, {});
+    std::vector<double> o(32, 0.0);
+    double total = 0;
+    for (int p = first; p <= row.position; ++p) {
+      const auto* head = reinterpret_cast<const float*>(
+          row.blocks + static_cast<std::size_t>(row.table[p / 16]) * row.block_stride);
+      double score = 0;
+      for (int d = 0; d < 32; ++d) score += static_cast<double>(row.q[d]) * head[d * 16 + p % 16];
+      const double e = std::exp(cap * std::tanh(score / (2 * 1.4426950408889634)));
+      total += e;
+      for (int d = 0; d < 32; ++d) o[static_cast<std::size_t>(d)] += e * head[32 * 16 + p % 16 * 32 + d];
+    }
+    for (std::size_t d = 0; d < 32; ++d) EXPECT_NEAR(out[d], o[d] / total, 1e-5) << first;
   }
 }
 

@@ -67,6 +67,8 @@ struct Kernels {
 
   // Rotates one head in place, pairs (2i, 2i+1). cos_sin: [dims / 2, 2] for this position.
   void (*rope)(float* x, const float* cos_sin, int dims);
+  // The same for pairs (i, i + dims / 2). cos_sin: [2, dims / 2], all cosines and then all sines.
+  void (*rope_halves)(float* x, const float* cos_sin, int dims);
 
   // Rounds one position's keys and values [kv_heads, head_dim] to the cache format and stores them.
   void (*store_kv)(const KvLayout& layout, const float* k, const float* v, std::byte* block, int lane);

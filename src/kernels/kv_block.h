@@ -6,7 +6,9 @@
 // everywhere is float(code) * scale, rounded to f32. If one of the 32 is not finite: scale NaN, codes 0.
 //
 // Attention of one query head, positions ascending:
-//   score s_p: from +0, s = fma(q[d], k[p][d], s) over ascending d.
+//   score s_p: from +0, s = fma(q[d], k[p][d], s) over ascending d. With a soft cap c it then becomes
+//   c - (c + c) / (1 + exp2(s_p)), which is c tanh(u) for s_p = 2 log2(e) u: the query is scaled for that.
+//   Positions below the row's first one are skipped, and chunks and segments of nothing else.
 //   A segment is 512 positions aligned to absolute position, a chunk 64. A segment has a maximum m (none at
 //   first), sums l[16] and o[head_dim], all +0. Per chunk: c = largest score, M = max(m, c); if the segment
 //   has seen a chunk, r = exp2(m - M), l[i] *= r, o[d] *= r; m = M. Then per position p: e = exp2(s_p - m),

@@ -28,14 +28,15 @@ struct KvLayout {
   }
 };
 
-// One query row: it sees positions 0 .. position, each once, in that order, wherever they lie (numerics 9,
-// 10). Position p < committed lies in block table[p / 16], lane p % 16; position committed + i lies in the
+// One query row: it sees positions first .. position, each once, in that order, wherever they lie (numerics
+// 9, 10). Position p < committed lies in block table[p / 16], lane p % 16; position committed + i lies in the
 // scratch slot slots[i]: scratch block slots[i] / 16, lane slots[i] % 16.
 struct AttentionRow {
   const float* q = nullptr;  // [heads, head_dim], after RoPE, multiplied by log2(e) / sqrt(head_dim)
   float* out = nullptr;      // [heads, head_dim]
   int position = 0;
   int committed = 0;
+  int first = 0;                        // a sliding window masks those below
   const std::int32_t* table = nullptr;  // block numbers of the sequence
   const std::byte* blocks = nullptr;    // block n of this layer at blocks + n * block_stride
   std::size_t block_stride = 0;
@@ -50,6 +51,7 @@ struct AttentionTask {
   const AttentionRow* rows = nullptr;
   int row_count = 0;
   int query_begin = 0, query_end = 0;
+  float cap = 0;               // soft cap of the scores (kv_block.h), in units of log2; 0: none
   float* workspace = nullptr;  // attention_workspace() floats of the calling thread
 };
 

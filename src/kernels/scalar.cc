@@ -82,6 +82,15 @@ void rope(float* x, const float* cos_sin, int dims) {
   }
 }
 
+void rope_halves(float* x, const float* cos_sin, int dims) {
+  const int half = dims / 2;
+  for (int i = 0; i < half; ++i) {
+    const float a = x[i], b = x[i + half], c = cos_sin[i], s = cos_sin[i + half];
+    x[i] = std::fma(a, c, 0.0f - b * s);
+    x[i + half] = std::fma(b, c, a * s);
+  }
+}
+
 void gumbel(const NoiseKey& key, std::int64_t index, int first, int count, double* noise) {
   for (int i = 0; i < count; ++i) noise[i] = gumbel_noise(key, index, first + i);
 }
@@ -127,6 +136,7 @@ const Kernels kScalarKernels = {
     .gelu = gelu,
     .scale = scale,
     .rope = rope,
+    .rope_halves = rope_halves,
     .store_kv = store_kv_scalar,
     .attention = attention_scalar,
     .gumbel = gumbel,

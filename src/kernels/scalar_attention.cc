@@ -63,18 +63,21 @@ struct Softmax {
 };
 
 // Positions [begin, end) of one segment for one query head.
-void segment(const KvLayout& layout, const AttentionRow& row, int head, int begin, int end, Softmax& s) {
+void segment(const KvLayout& layout, const AttentionRow& row, int head, int begin, int end, float cap,
+             Softmax& s) {
   const int kv_head = head / (layout.heads / layout.kv_heads);
   const float* q = row.q + static_cast<std::size_t>(head) * static_cast<std::size_t>(layout.head_dim);
   std::fill(s.sums, s.sums + 16, 0.0f);
   std::fill(s.o, s.o + layout.head_dim, 0.0f);
   float scores[kChunk];
-  for (int first = begin; first < end; first += kChunk) {
-    const int count = std::min(kChunk, end - first);
+  for (int first = begin, next; first < end; first = next) {
+    next = std::min((first / kChunk + 1) * kChunk, end);
+    const int count = next - first;
     for (int i = 0; i < count; ++i) {
       const Place place = place_of(layout, row, kv_head, first + i);
       scores[i] = 0.0f;
       for (int d = 0; d < layout.head_dim; ++d) scores[i] = std::fma(q[d], place.key(d), scores[i]);
+      if (cap > 0.0f) scores[i] = cap - (cap + cap) / (1.0f + exp2_exact(scores[i]));
     }
     float maximum = *std::max_element(scores, scores + count);
     if (first > begin) {
@@ -87,7 +90,7 @@ void segment(const KvLayout& layout, const AttentionRow& row, int head, int begi
     for (int i = 0; i < count; ++i) {
       const Place place = place_of(layout, row, kv_head, first + i);
       const float e = exp2_exact(scores[i] - maximum);
-      s.sums[i % 16] += e;
+      s.sums[(first + i) % 16] += e;
       for (int d = 0; d < layout.head_dim; ++d) s.o[d] = std::fma(e, place.val(d), s.o[d]);
     }
   }
@@ -138,9 +141,10 @@ void attention_scalar(const KvLayout& layout, const AttentionTask& task) {
     Softmax all{}, next{};
     all.o = task.workspace;
     next.o = task.workspace + layout.head_dim;
-    for (int begin = 0; begin < total; begin += kSegment) {
-      segment(layout, row, head, begin, std::min(total, begin + kSegment), begin == 0 ? all : next);
-      if (begin > 0) merge(all, next, layout.head_dim);
+    for (int begin = row.first, end; begin < total; begin = end) {
+      end = std::min((begin / kSegment + 1) * kSegment, total);
+      segment(layout, row, head, begin, end, task.cap, begin == row.first ? all : next);
+      if (begin > row.first) merge(all, next, layout.head_dim);
     }
     const float sum = lane_sum(all.sums, 16);
     float* out = row.out + static_cast<std::size_t>(head) * static_cast<std::size_t>(layout.head_dim);

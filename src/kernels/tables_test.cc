@@ -101,6 +101,10 @@ TEST_P(EveryTable, ElementwiseFunctionsEqualTheScalarOnes) {
     std::copy(x.begin(), x.end(), out);
     k.rope(out, other.data(), size(x) / 2 * 2);
   });
+  compare("rope_halves", [&](const Kernels& k, const Floats& x, float* out) {
+    std::copy(x.begin(), x.end(), out);
+    k.rope_halves(out, other.data(), size(x) / 2 * 2);
+  });
 }
 
 TEST_P(EveryTable, Exp2CoversItsWholeRange) {

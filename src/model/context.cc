@@ -57,10 +57,17 @@ Context::Workspace::Workspace(const Model& model_, const ContextOptions& options
   v_offset = config.fused_qkv ? q_width + kv_width : aligned(q_width) + aligned(kv_width);
   qkv_stride = round_up(v_offset + kv_width, kGroupOutputs);
   ff_stride = round_up(config.feed_forward, kGroupOutputs);
+  gate_stride = ff_stride;
+  if (config.fused_gate_up) gate_stride = ff_stride = round_up(2 * config.feed_forward, kGroupOutputs);
   out_stride = round_up(config.hidden, kGroupOutputs);
+  router_stride = round_up(config.experts, kGroupOutputs);
   head_stride = static_cast<std::size_t>(model.weights().head().packed.groups()) * kGroupOutputs;
   use(model.variants()[model.whole()]);
-  query_scale = static_cast<float>(1.4426950408889634 / std::sqrt(static_cast<double>(config.head_dim)));
+  constexpr double kLog2E = 1.4426950408889634;
+  const double scale = config.attention_scale > 0 ? kLog2E * config.attention_scale
+                                                  : kLog2E / std::sqrt(static_cast<double>(config.head_dim));
+  query_scale = static_cast<float>(config.score_cap > 0 ? 2 * scale / config.score_cap : scale);
+  score_cap = static_cast<float>(kLog2E * config.score_cap);
   attention_floats = round_up(attention_workspace(cache.layout()), 16);
   // Where a window does not begin with a block, it sees that one and the last one in part.
   const AttentionWindow& window = options.window;
@@ -79,20 +86,27 @@ void Context::Workspace::use(const Variant& variant) {
 Status Context::Workspace::allocate() {
   const auto n = static_cast<std::size_t>(options.max_rows);
   const auto logits = static_cast<std::size_t>(options.max_logits);
+  const std::size_t places = n * std::max<std::size_t>(1, used());  // rows of the feed-forward part
   const std::size_t full = weights->head_tokens.empty() ? 0 : logits * static_cast<std::size_t>(config.vocab);
   const auto lay_out = [&](Arena arena) {
     arena.take(x, n * config.hidden);
     normed.take(arena, n, std::max(config.hidden, q_width));
-    activated.take(arena, n, config.feed_forward);
+    activated.take(arena, places, config.feed_forward);
     arena.take(qkv, n * qkv_stride);
-    arena.take(gate, config.activation == Activation::silu_gated ? n * ff_stride : 0);
-    arena.take(up, n * ff_stride);
+    arena.take(gate, gated(config.activation) ? places * gate_stride : 0);
+    arena.take(up, config.fused_gate_up ? 0 : places * ff_stride);
+    if (config.experts > 0) {
+      arena.take(router_out, n * router_stride);
+      arena.take(expert_out, places * out_stride);
+      gathered.take(arena, places, config.hidden);
+    }
     arena.take(out, n * out_stride);
     arena.take(head_out, logits * head_stride);
     arena.take(maxima, logits * (head_stride / kGroupOutputs));
     arena.take(full_logits, full);
     arena.take(features, n * options.feature_layers.size() * config.hidden);
     arena.take(cos_sin, n * config.rope_dims);
+    arena.take(window_cos_sin, config.window_rope_base > 0 ? n * config.rope_dims : 0);
     arena.take(attention, attention_floats * pool.size());
     arena.take(row_slots, n * cache.slots());
     arena.take(window_tables, n * window_blocks);
@@ -105,8 +119,16 @@ Status Context::Workspace::allocate() {
                     options.max_rows, options.max_logits, bytes, memory_available()));
   COPPICE_TRY(memory, Buffer::make(bytes));
   lay_out(Arena(memory.data()));
+  if (config.fused_gate_up) up = gate + config.feed_forward;
   std::fill(full_logits, full_logits + full, -std::numeric_limits<float>::infinity());
 
+  if (config.experts > 0) {
+    choices.resize(places);
+    place_of.resize(places);
+    choice_at.resize(places);
+    first_place.resize(static_cast<std::size_t>(config.experts) + 1);
+    next_place.resize(first_place.size());
+  }
   const auto sequences = static_cast<std::size_t>(options.kv.sequences);
   committed.resize(n);
   unseen.resize(n);
@@ -120,10 +142,24 @@ Status Context::Workspace::allocate() {
   new_rows.resize(sequences);
   views.resize(sequences);
   seen.resize(sequences * static_cast<std::size_t>(cache.slots()));
-  frequencies.resize(config.rope_dims / 2);
-  if (config.positions == Positions::rope)
-    rope_frequencies(config.rope_base, config.rope_dims, frequencies.data());
+  if (config.positions == Positions::rope) make_rope();
   return {};
+}
+
+void Context::Workspace::make_rope() {
+  const auto pairs = static_cast<std::size_t>(config.rope_dims / 2);
+  frequencies.resize(pairs);
+  rope_frequencies(config.rope_base, config.rope_dims, frequencies.data());
+  const RopeFactors& given = weights->rope_factors;
+  const int longest = options.longest > 0 ? options.longest : options.kv.positions;
+  const WeightVector& by_length =
+      longest > config.rope_scaling.original_context ? given.longer : given.shorter;
+  for (const WeightVector* factors : {&given.all, &by_length})
+    for (std::size_t i = 0; i < factors->size; ++i) frequencies[i] /= static_cast<double>(factors->data()[i]);
+  scale_frequencies(config.rope_scaling, config.rope_base, config.rope_dims, frequencies.data());
+  if (config.window_rope_base == 0) return;
+  window_frequencies.resize(pairs);
+  rope_frequencies(config.window_rope_base, config.rope_dims, window_frequencies.data());
 }
 
 // Finds what row `index` sees, and counts the slots that nobody else of this pass saw before.
@@ -163,6 +199,14 @@ void Context::Workspace::narrow_view(int index) {
   tables[index] = table;
 }
 
+// Positions of a view are counted without those its window leaves out.
+int Context::Workspace::first_seen(int index) const {
+  const int first = std::max(0, rows[index].position + 1 - config.window);
+  const int sinks = blocks_of(options.window.sink) * kBlockPositions;
+  if (unseen[index] == 0 || first <= sinks) return first;
+  return std::max(sinks, first - unseen[index]);
+}
+
 void Context::Workspace::resolve(std::span<const Row> pass) {
   COPPICE_CHECK(pass.size() <= every_row.size());
   rows = pass;
@@ -193,10 +237,18 @@ void Context::Workspace::resolve(std::span<const Row> pass) {
     Seen& view = views[rows[i].sequence];
     view.end = std::max(view.end, committed[i]);
     view.left_out = std::min(view.left_out, unseen[i]);
+    view.begin = std::min(view.begin, unseen[i] + first_seen(i));
   }
+  std::uint64_t windowed = 0;
+  for (int layer = 0; layer < blocks; ++layer) windowed += config.has_window(layer) ? 1 : 0;
+  const auto layers = static_cast<std::uint64_t>(blocks);
+  kv_bytes *= layers;
   for (const Seen& view : views)
-    if (view.end > 0) kv_bytes += static_cast<std::uint64_t>(view.end - view.left_out);
-  kv_bytes *= cache.layout().block_bytes() / kBlockPositions * static_cast<std::size_t>(blocks);
+    if (view.end > 0)
+      kv_bytes +=
+          (layers - windowed) * static_cast<std::uint64_t>(view.end - view.left_out) +
+          windowed * static_cast<std::uint64_t>(view.end - std::clamp(view.begin, view.left_out, view.end));
+  kv_bytes *= cache.layout().block_bytes() / kBlockPositions;
   weight_bytes = weights->embedding.packed.group_bytes() / kGroupOutputs * rows.size();
 }
 

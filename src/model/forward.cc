@@ -8,7 +8,9 @@
 // computed by one thread in one fixed order (numerics 7-11). Towards the end of its share a thread fetches
 // the weights it reads next, so that memory is not idle between stages. In the last layer only rows whose
 // output somebody wants go on once K and V are stored. A variant with an early exit (slim.h) stores K and V
-// in the layers above it and does nothing else there. What happens at the head is in head.cc.
+// in the layers above it and does nothing else there. What happens at the head is in head.cc, and where a row
+// chooses its experts in experts.cc. A parallel block norms what its feed-forward part reads before it adds
+// what attention gave.
 #include <algorithm>
 #include <climits>
 
@@ -41,12 +43,18 @@ void Context::Workspace::embed(const Lane& lane) {
   for (int i = mine.begin; i < mine.end; ++i) {
     float* row = x + static_cast<std::size_t>(i) * hidden;
     unpack_row(weights->embedding.packed, weights->embedding_row(rows[i].token), row);
-    if (config.positions == Positions::learned)
+    if (config.embedding_scale != 1.0f) kernels.scale(config.embedding_scale, row, hidden);
+    if (config.positions == Positions::learned) {
       kernels.add(weights->positions.data() + static_cast<std::size_t>(rows[i].position) * hidden, row,
                   hidden);
-    else
-      rope_row(rows[i].position, frequencies.data(), config.rope_dims,
-               cos_sin + static_cast<std::size_t>(i) * config.rope_dims);
+      continue;
+    }
+    const std::size_t at = static_cast<std::size_t>(i) * config.rope_dims;
+    rope_row(rows[i].position, frequencies.data(), config.rope_dims, cos_sin + at, config.pairs,
+             config.rope_scaling.magnitude);
+    if (config.window_rope_base > 0)
+      rope_row(rows[i].position, window_frequencies.data(), config.rope_dims, window_cos_sin + at,
+               config.pairs);
   }
   // No barrier: the first norm is split by the same rows.
 }
@@ -54,9 +62,9 @@ void Context::Workspace::embed(const Lane& lane) {
 void Context::Workspace::layer(Lane& lane) {
   const LayerWeights& layer = weights->layers[lane.stage];
   const bool whole = lane.stage < blocks;  // else only K and V are wanted of it
-  const WeightMatrix* added =
-      lane.stage == 0 || lane.stage > blocks ? nullptr : &weights->layers[lane.stage - 1].down;
-  norm_rows(added, layer.attention_norm, any_quantised(layer.query_key_value), lane);
+  const bool adds = lane.stage > 0 && lane.stage <= blocks;
+  const Branch before = adds ? feed_forward_branch(weights->layers[lane.stage - 1]) : Branch{};
+  norm_rows(adds ? &before : nullptr, layer.attention_norm, any_quantised(layer.query_key_value), lane);
   capture_features(lane);
   show_residual(lane);
   multiply(PassStage::query_key_value, lane);
@@ -69,12 +77,20 @@ void Context::Workspace::layer(Lane& lane) {
   multiply(PassStage::output, lane);
   finish(PassStage::output, lane);
 
-  norm_rows(&layer.attention_output, layer.feed_forward_norm, any_quantised(layer.gate_up), lane);
-  multiply(PassStage::gate_up, lane);
-  if (tap != nullptr) {  // before biases and activation change what the products gave
-    pool.barrier();
-    show_products(PassStage::gate_up, lane);
+  const Branch mixed{&layer.attention_output.bias, &layer.attention_post_norm};
+  if (config.experts > 0) {
+    const bool codes = layer.router.packed.quantised() || layer.experts[0].gate.packed.quantised() ||
+                       layer.experts[0].up.packed.quantised();
+    norm_rows(&mixed, layer.feed_forward_norm, codes, lane, config.parallel);
+    feed_forward_by_experts(layer, lane);
+    return;
   }
+  norm_rows(&mixed, layer.feed_forward_norm, any_quantised(layer.gate_up), lane, config.parallel);
+  multiply(PassStage::gate_up, lane);
+  // One matrix for gate and up gives a thread other columns than it needs; a tap looks before biases and
+  // activation change what the products gave.
+  if (config.fused_gate_up || tap != nullptr) pool.barrier();
+  if (tap != nullptr) show_products(PassStage::gate_up, lane);
   activate(layer, lane);
   finish(PassStage::gate_up, lane);
   multiply(PassStage::down, lane);
@@ -92,21 +108,31 @@ void Context::Workspace::head(const Lane& lane) {
   finish(PassStage::head, logits);
 }
 
-void Context::Workspace::finish(PassStage stage, const Lane& lane) {
+void Context::Workspace::end_stage(PassStage stage, const Lane& lane) {
   pool.barrier();
   if (clock != nullptr && lane.thread == 0) {
     const double now = seconds();
     clock->seconds[static_cast<int>(stage)] += now - clock_time;
     clock_time = now;
   }
-  if (tap != nullptr && stage != PassStage::gate_up) show_products(stage, lane);
+}
+
+void Context::Workspace::finish(PassStage stage, const Lane& lane) {
+  end_stage(stage, lane);
+  if (tap != nullptr && stage != PassStage::gate_up && stage != PassStage::head) show_products(stage, lane);
 }
 
 // ---- norms and the residual stream
 
-void Context::Workspace::add_residual(const WeightMatrix& matrix, int row, std::size_t live_row) {
+Context::Workspace::Branch Context::Workspace::feed_forward_branch(const LayerWeights& layer) {
+  return {&layer.down.bias, &layer.feed_forward_post_norm};
+}
+
+void Context::Workspace::add_residual(const Branch& branch, int row, std::size_t live_row) {
   float* add = out + live_row * out_stride;
-  if (matrix.bias.size > 0) kernels.add(matrix.bias.data(), add, hidden);
+  if (branch.bias->size > 0) kernels.add(branch.bias->data(), add, hidden);
+  if (!branch.post_norm->empty()) norm(*branch.post_norm, add, add);
+  if (config.residual_scale != 1.0f) kernels.scale(config.residual_scale, add, hidden);
   kernels.add(add, x + static_cast<std::size_t>(row) * hidden, hidden);
 }
 
@@ -117,14 +143,20 @@ void Context::Workspace::norm(const NormWeights& norm, const float* from, float*
     kernels.layer_norm(from, norm.weight.data(), norm.bias.data(), config.norm_eps, hidden, to);
 }
 
-void Context::Workspace::norm_rows(const WeightMatrix* added, const NormWeights& norm_weights, bool quantise,
-                                   const Lane& lane) {
+// `add_after`: of what is read here, nothing has been added.
+void Context::Workspace::norm_rows(const Branch* added, const NormWeights& norm_weights, bool quantise,
+                                   const Lane& lane, bool add_after) {
   const Span1 mine = lane.share_of(static_cast<int>(lane.live.size()));
   for (int j = mine.begin; j < mine.end; ++j) {
     const std::size_t at = static_cast<std::size_t>(j) * hidden;
-    if (added != nullptr) add_residual(*added, lane.live[j], j);
-    norm(norm_weights, x + static_cast<std::size_t>(lane.live[j]) * hidden, normed.x + at);
+    const float* residual = x + static_cast<std::size_t>(lane.live[j]) * hidden;
+    if (added != nullptr && !add_after) add_residual(*added, lane.live[j], j);
+    if (norm_weights.empty())
+      std::copy_n(residual, hidden, normed.x + at);
+    else
+      norm(norm_weights, residual, normed.x + at);
     quantise_stretch(normed, at, hidden, quantise, lane.stage);
+    if (added != nullptr && add_after) add_residual(*added, lane.live[j], j);
   }
   finish(PassStage::norm, lane);
 }
@@ -156,7 +188,7 @@ void Context::Workspace::finish_rows(const Lane& lane) {
   for (int j = mine.begin; j < mine.end; ++j) {
     const int row = lane.live[j];
     const float* residual = x + static_cast<std::size_t>(row) * hidden;
-    if (blocks == config.layers) add_residual(weights->layers.back().down, row, j);
+    if (blocks == config.layers) add_residual(feed_forward_branch(weights->layers.back()), row, j);
     if (!all_finite(residual, hidden)) not_finite(lane.stage - 1);
     if (logit_index[row] < 0) continue;
     const std::size_t at = static_cast<std::size_t>(logit_index[row]) * hidden;
@@ -168,29 +200,50 @@ void Context::Workspace::finish_rows(const Lane& lane) {
 
 // ---- attention
 
-void Context::Workspace::store_rows(const LayerWeights& layer, const Lane& lane) {
+void Context::Workspace::norm_heads(const NormWeights& norm_weights, float* heads, int count) const {
+  if (norm_weights.empty()) return;
+  const int size = config.whole_query_norm ? count * config.head_dim : config.head_dim;
+  const int end = count * config.head_dim;
+  for (int at = 0; at < end; at += size)
+    kernels.rms_norm(heads + at, norm_weights.weight.data(), config.norm_eps, size, heads + at);
+}
+
+void Context::Workspace::prepare_heads(const LayerWeights& layer, int row, const Lane& lane) {
   const bool whole = lane.stage < blocks;
+  float* q = qkv + static_cast<std::size_t>(row) * qkv_stride;
+  float* k = q + k_offset;
+  const auto& matrices = layer.query_key_value;
+  if (config.qkv_biases && config.fused_qkv) {
+    kernels.add(matrices[0].bias.data(), q, q_width + 2 * kv_width);
+  } else if (config.qkv_biases) {
+    kernels.add(matrices[0].bias.data(), q, q_width);
+    kernels.add(matrices[1].bias.data(), k, kv_width);
+    kernels.add(matrices[2].bias.data(), q + v_offset, kv_width);
+  }
+  if (whole) norm_heads(layer.query_norm, q, config.heads);
+  norm_heads(layer.key_norm, k, config.kv_heads);
+  if (config.positions == Positions::rope) {
+    const bool own_base = config.window_rope_base > 0 && config.has_window(lane.stage);
+    const float* angles =
+        (own_base ? window_cos_sin : cos_sin) + static_cast<std::size_t>(row) * config.rope_dims;
+    const auto turn = config.pairs == RopePairs::halves ? kernels.rope_halves : kernels.rope;
+    for (int h = 0; whole && h < config.heads; ++h) turn(q + h * config.head_dim, angles, config.rope_dims);
+    for (int h = 0; h < config.kv_heads; ++h) turn(k + h * config.head_dim, angles, config.rope_dims);
+  }
+  if (whole) kernels.scale(query_scale, q, q_width);
+}
+
+void Context::Workspace::store_rows(const LayerWeights& layer, const Lane& lane) {
   const Span1 mine = lane.share_of(static_cast<int>(rows.size()));
   for (int i = mine.begin; i < mine.end; ++i) {
     const Row& row = rows[i];
-    float* q = qkv + static_cast<std::size_t>(i) * qkv_stride;
-    float* k = q + k_offset;
-    float* v = q + v_offset;
-    if (config.biases && config.fused_qkv)
-      kernels.add(layer.query_key_value[0].bias.data(), q, q_width + 2 * kv_width);
-    if (config.positions == Positions::rope) {
-      const float* angles = cos_sin + static_cast<std::size_t>(i) * config.rope_dims;
-      for (int h = 0; whole && h < config.heads; ++h)
-        kernels.rope(q + h * config.head_dim, angles, config.rope_dims);
-      for (int h = 0; h < config.kv_heads; ++h)
-        kernels.rope(k + h * config.head_dim, angles, config.rope_dims);
-    }
-    if (whole) kernels.scale(query_scale, q, q_width);
+    prepare_heads(layer, i, lane);
+    const float* q = qkv + static_cast<std::size_t>(i) * qkv_stride;
     const bool commits = row.slot == kCommitted;
     const int place = commits ? row.position : row.slot;
     std::byte* block = commits ? cache.committed_block(row.sequence, lane.stage, place)
                                : cache.scratch_block(row.sequence, lane.stage, place);
-    kernels.store_kv(cache.layout(), k, v, block, place % kBlockPositions);
+    kernels.store_kv(cache.layout(), q + k_offset, q + v_offset, block, place % kBlockPositions);
   }
   const Span1 live = lane.share_of(static_cast<int>(lane.live.size()));
   for (int j = live.begin; j < live.end; ++j) attention_row(j, lane);
@@ -204,6 +257,7 @@ void Context::Workspace::attention_row(int live_row, const Lane& lane) {
   row.out = normed.x + static_cast<std::size_t>(live_row) * q_width;
   row.position = rows[i].position - unseen[i];  // how many it sees
   row.committed = committed[i] - unseen[i];
+  row.first = config.has_window(lane.stage) ? first_seen(i) : 0;
   row.table = tables[i];
   row.blocks = cache.layer_blocks(lane.stage);
   row.block_stride = cache.block_stride();
@@ -221,6 +275,7 @@ void Context::Workspace::attend(bool quantise, const Lane& lane) {
   task.rows = attention_rows.data();
   task.row_count = count;
   task.query_begin = mine.begin, task.query_end = mine.end;
+  task.cap = score_cap;
   task.workspace = attention + static_cast<std::size_t>(lane.thread) * attention_floats;
   kernels.attention(cache.layout(), task);
   if (groups_end_with_heads)
@@ -257,24 +312,40 @@ void Context::Workspace::quantise_rows(bool quantise, const Lane& lane) {
   finish(PassStage::attention, lane);
 }
 
+// n columns of gate and up, biases added, to what `down` reads.
+void Context::Workspace::activation(float* g, float* u, float* to, int n) const {
+  switch (config.activation) {
+    case Activation::silu_gated:
+      kernels.silu_mul(g, u, to, n);
+      break;
+    case Activation::gelu_gated:
+      kernels.gelu(g, to, n);
+      for (int i = 0; i < n; ++i) to[i] *= u[i];
+      break;
+    case Activation::gelu:
+      kernels.gelu(u, to, n);
+      break;
+    case Activation::gelu_exact:
+      gelu_exact(kernels, u, to, n);
+      break;
+  }
+}
+
 void Context::Workspace::activate(const LayerWeights& layer, const Lane& lane) {
-  const Span1 mine = lane.share_of(layer.gate_up[0].packed.groups());
+  const Span1 mine = lane.share_of((feed_forward + kGroupOutputs - 1) / kGroupOutputs);
   const int column = mine.begin * kGroupOutputs;
   const int count = std::min(mine.end * kGroupOutputs, feed_forward) - column;
   if (count <= 0) return;
+  const bool fused = config.fused_gate_up, two = gated(config.activation);
+  const float* bias = config.feed_forward_biases ? layer.gate_up.back().bias.data() : nullptr;
+  const float* gate_bias = config.feed_forward_biases ? layer.gate_up[0].bias.data() : nullptr;
   for (std::size_t j = 0; j < lane.live.size(); ++j) {
     float* u = up + j * ff_stride + column;
+    float* g = two ? gate + j * gate_stride + column : nullptr;
     const std::size_t at = j * static_cast<std::size_t>(feed_forward) + column;
-    if (const WeightVector& bias = layer.gate_up.back().bias; bias.size > 0)
-      kernels.add(bias.data() + column, u, count);
-    if (config.activation == Activation::silu_gated) {
-      float* g = gate + j * ff_stride + column;
-      if (const WeightVector& bias = layer.gate_up[0].bias; bias.size > 0)
-        kernels.add(bias.data() + column, g, count);
-      kernels.silu_mul(g, u, activated.x + at, count);
-    } else {
-      kernels.gelu(u, activated.x + at, count);
-    }
+    if (bias != nullptr) kernels.add(bias + column + (fused ? feed_forward : 0), u, count);
+    if (two && gate_bias != nullptr) kernels.add(gate_bias + column, g, count);
+    activation(g, u, activated.x + at, count);
     quantise_stretch(activated, at, count, layer.down.packed.quantised(), lane.stage);
   }
 }
@@ -300,8 +371,8 @@ Products Context::Workspace::products_of(PassStage stage, int number) {
     products.add(layer.attention_output, out, out_stride);
   } else if (stage == PassStage::gate_up) {
     products.side_by_side = true;
-    products.add(layer.gate_up.back(), up, ff_stride);
-    if (layer.gate_up.size() == 2) products.add(layer.gate_up[0], gate, ff_stride);
+    products.add(layer.gate_up.back(), config.fused_gate_up ? gate : up, ff_stride);
+    if (layer.gate_up.size() == 2) products.add(layer.gate_up[0], gate, gate_stride);
   } else {
     products.add(layer.down, out, out_stride);
   }
@@ -312,6 +383,7 @@ Products Context::Workspace::products_of(PassStage stage, int number) {
 WeightStretch Context::Workspace::next_weights(PassStage stage, const Lane& lane) {
   const bool last = lane.stage >= config.layers - 1;
   Products next;
+  if (stage == PassStage::output && config.experts > 0) return {};  // nobody knows yet
   if (stage == PassStage::query_key_value && lane.stage < blocks)
     next = products_of(PassStage::output, lane.stage);
   if (stage == PassStage::output) next = products_of(PassStage::gate_up, lane.stage);
@@ -339,13 +411,13 @@ void Context::Workspace::multiply(PassStage stage, const Lane& lane) {
 void Context::Workspace::show_products(PassStage stage, const Lane& lane) {
   const bool matmul = stage == PassStage::query_key_value || stage == PassStage::output ||
                       stage == PassStage::gate_up || stage == PassStage::down || stage == PassStage::head;
-  if (!matmul) return;
-  if (lane.thread == 0) {
-    const Products products = products_of(stage, lane.stage);
-    for (int i = 0; i < products.count; ++i)
-      tap->matmul(products.items[i].weights->name.c_str(),
-                  products.task(i, static_cast<int>(lane.live.size())), products.inputs->x);
-  }
+  if (matmul) show(products_of(stage, lane.stage), lane);
+}
+
+void Context::Workspace::show(const Products& products, const Lane& lane) {
+  for (int i = 0; lane.thread == 0 && i < products.count; ++i)
+    tap->matmul(products.items[i].weights->name.c_str(), products.task(i, static_cast<int>(lane.live.size())),
+                products.inputs->x);
   pool.barrier();
 }
 

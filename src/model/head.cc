@@ -3,6 +3,7 @@
 // maxima first and at the few groups that can matter after that (sample/scratch.cc).
 #include <algorithm>
 
+#include "kernels/composed.h"
 #include "model/workspace.h"
 
 namespace coppice::core {
@@ -19,8 +20,12 @@ void Context::Workspace::multiply_head(const Lane& lane) {
     work.next =
         end == mine.end ? next_weights(PassStage::head, lane) : matrix.stretch(end, mine.end, kFetchAhead);
     kernels.matmul(work, begin, end);
-    look_at_logits(begin, end, lane);
+    if (tap == nullptr) look_at_logits(begin, end, lane);
   }
+  if (tap == nullptr) return;
+  pool.barrier();
+  show_products(PassStage::head, lane);  // before scales and caps change what the product gave
+  if (mine.begin < mine.end) look_at_logits(mine.begin, mine.end, lane);
 }
 
 // Checks groups [begin, end) of all rows, takes their maxima, and moves a trimmed head's to the full token
@@ -29,7 +34,9 @@ void Context::Workspace::look_at_logits(int begin, int end, const Lane& lane) {
   const int first = begin * kGroupOutputs;
   const int count = std::min(end * kGroupOutputs, weights->head().packed.outputs) - first;
   for (std::size_t j = 0; j < lane.live.size(); ++j) {
-    const float* from = head_out + j * head_stride + first;
+    float* from = head_out + j * head_stride + first;
+    if (config.logit_scale != 1.0f) kernels.scale(config.logit_scale, from, count);
+    if (config.logit_cap > 0) soft_cap(kernels, config.logit_cap, from, count);
     float* largest = maxima + j * (head_stride / kGroupOutputs) + begin;
     if (!kernels.group_maxima(from, count, largest)) not_finite(lane.stage);
     if (weights->head_tokens.empty()) continue;

@@ -83,6 +83,7 @@ Status HeadLoader::read_shape() {
   COPPICE_TRY(block.context_length, keys_.size("context_length"));
   COPPICE_TRY_STATUS(read_heads(keys_, block));
   COPPICE_TRY_STATUS(read_rope(keys_, block));
+  COPPICE_TRY_STATUS(refuse_rope_scaling(keys_));
   COPPICE_TRY(const double eps, keys_.positive("attention.layer_norm_rms_epsilon"));
   block.norm_eps = static_cast<float>(eps);
   for (const int width : {block.hidden, block.feed_forward, block.heads * block.head_dim})

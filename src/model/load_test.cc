@@ -79,14 +79,18 @@ TEST_F(Load, AnUnknownArchitectureIsRefusedWithThoseThereAre) {
 }
 
 TEST_F(Load, EveryMissingTensorIsNamed) {
-  for (const char* architecture : {"llama", "gpt2"}) {
+  for (const Architecture& row : architectures()) {
     RandomModelOptions options;
-    options.architecture = architecture;
+    options.architecture = row.name;
     options.kv_heads = 4;
     const auto bytes = *random_model(options);
     const auto file = *gguf::File::parse(bytes, "whole.gguf");
     for (const gguf::Tensor& tensor : file->tensors()) {
-      const std::string name(tensor.name), text = without_tensor(name, options);
+      const std::string name(tensor.name);
+      // Where biases are optional, block 0 says whether there are any.
+      const bool optional = row.flags.bias_qkv == Bias::optional;
+      if (optional && name.starts_with("blk.0.") && name.ends_with(".bias")) continue;
+      const std::string text = without_tensor(name, options);
       EXPECT_SAYS(text, name);
       EXPECT_SAYS(text, "missing");
     }
@@ -149,8 +153,9 @@ TEST_F(Load, SizesThatContradictEachOtherAreNamedByKey) {
   EXPECT_SAYS(with_u32("llama.block_count", 1), "blk.1.");
   EXPECT_SAYS(with_u32("llama.feed_forward_length", 0xffffffffu), "llama.feed_forward_length is 4294967295");
   EXPECT_SAYS(with_u32("llama.rope.dimension_count", 18), "llama.rope.dimension_count is 18");
-  EXPECT_SAYS(with_u32("llama.expert_count", 8), "experts");
-  EXPECT_SAYS(with_u32("llama.attention.sliding_window", 4096), "full attention");
+  EXPECT_SAYS(with_u32("llama.expert_count", 8), "llama.expert_used_count");
+  EXPECT_SAYS(with_u32("llama.expert_count", 1), "llama.expert_count is 1, but must be from 2");
+  EXPECT_SAYS(with_u32("llama.some.new_key", 1), "llama.some.new_key is not a key that is known of llama");
 }
 
 TEST_F(Load, MissingKeysAreNamed) {
@@ -163,22 +168,44 @@ TEST_F(Load, MissingKeysAreNamed) {
   }
 }
 
-TEST_F(Load, PositionsThatAreScaledAreRefused) {
+TEST_F(Load, ScaledPositionsThatContradictThemselvesAreRefused) {
   Change change;
-  change.more = [](gguf::Writer& writer) { writer.add_text("llama.rope.scaling.type", "yarn"); };
-  EXPECT_SAYS(refusal(change), "\"yarn\"");
+  change.more = [](gguf::Writer& writer) { writer.add_text("llama.rope.scaling.type", "dynamic"); };
+  EXPECT_SAYS(refusal(change), "\"dynamic\"");
   change.more = [](gguf::Writer& writer) {
-    writer.add_values("rope_freqs.weight", *find_format("F32"), {8}, std::vector<float>(8, 1.0f));
+    writer.add_text("llama.rope.scaling.type", "none");
+    writer.add_f32("llama.rope.scaling.factor", 4);
   };
-  EXPECT_SAYS(refusal(change), "rope_freqs.weight");
+  EXPECT_SAYS(refusal(change), "llama.rope.scaling.factor is not 1");
+  change.more = [](gguf::Writer& writer) { writer.add_text("llama.rope.scaling.type", "longrope"); };
+  EXPECT_SAYS(refusal(change), "rope_factors_long.weight");
+  change.more = [](gguf::Writer& writer) {
+    writer.add_values("rope_freqs.weight", *find_format("F32"), {4}, std::vector<float>(4, 1.0f));
+  };
+  EXPECT_SAYS(refusal(change), "rope_freqs.weight has the shape 4, but must have 8");
+  change.more = [](gguf::Writer& writer) {
+    writer.add_values("rope_freqs.weight", *find_format("F32"), {8}, std::vector<float>(8, 0.0f));
+  };
+  EXPECT_SAYS(refusal(change), "must have positive factors");
+}
+
+TEST_F(Load, AWindowWhereNoneIsKnownIsRefused) {
+  RandomModelOptions options;
+  options.architecture = "qwen2";
+  options.window = 64;
+  EXPECT_SAYS(message(load_bytes(*random_model(options), pool_)), "qwen2.attention.sliding_window is not 0");
 }
 
 TEST_F(Load, ATensorNobodyUsesIsRefused) {
   Change change;
   change.more = [](gguf::Writer& writer) {
+    writer.add_values("blk.0.attn_sinks.weight", *find_format("F32"), {4}, std::vector<float>(4, 1.0f));
+  };
+  EXPECT_SAYS(refusal(change), "blk.0.attn_sinks.weight");
+  change.more = [](gguf::Writer& writer) {  // a bias of one matrix alone
     writer.add_values("blk.0.attn_q.bias", *find_format("F32"), {64}, std::vector<float>(64, 1.0f));
   };
-  EXPECT_SAYS(refusal(change), "blk.0.attn_q.bias");
+  EXPECT_SAYS(refusal(change), "blk.0.attn_k.bias is missing");
 }
 
 TEST_F(Load, AVocabularyOfAnotherSizeIsRefused) {

@@ -18,7 +18,7 @@ Result<std::shared_ptr<const Model>> Model::load(std::shared_ptr<const gguf::Fil
                                                  PackedCache* cache) {
   DefaultFloatScope scope;  // small tensors are unpacked by this thread
   COPPICE_TRY(const Architecture* row, find_architecture(*file));
-  COPPICE_TRY(ModelConfig config, row->read(*file, *row));
+  COPPICE_TRY(ModelConfig config, read_shape(*file, *row));
   COPPICE_TRY(ModelWeights weights, ModelWeights::load(*file, *row, config, pool, progress, cache));
   std::shared_ptr<Model> model(new Model());
   model->config_ = std::move(config);
@@ -34,6 +34,10 @@ std::shared_ptr<const Model> Model::of_blocks(std::shared_ptr<const Model> whole
   model->config_ = whole->config_;
   model->config_.layers = static_cast<int>(blocks.size());
   model->config_.slim = {};
+  auto& windowed = model->config_.windowed;
+  for (std::size_t i = 0; i < blocks.size() && !windowed.empty(); ++i)
+    windowed[i] = whole->config_.windowed[static_cast<std::size_t>(blocks[i])];  // blocks rise
+  if (!windowed.empty()) windowed.resize(blocks.size());
   model->weights_ = std::make_unique<ModelWeights>(view_of_blocks(whole->config_, whole->weights(), blocks));
   model->variants_ = make_variants(model->config_, *model->weights_);
   model->path_ = whole->path_;

@@ -74,6 +74,8 @@ inline constexpr int kMaxFeatureLayers = 16;
 struct ContextOptions {
   KvOptions kv;
   AttentionWindow window;
+  // The most positions a sequence will ever have; 0: kv.positions. Only models whose RoPE depends on it ask.
+  int longest = 0;
   int max_rows = 64;    // of one pass
   int max_logits = 64;  // rows of one pass that may want logits
   // Where rows that want kFeatures leave the residual stream, at most kMaxFeatureLayers: layer l is where

@@ -20,6 +20,7 @@ namespace coppice::core {
 namespace {
 
 constexpr float kEmbeddingSpread = 0.1f;
+constexpr float kBlockSpread = 1.5f;
 constexpr float kLogitSpread = 2.5f;  // standard deviation of the logits
 
 void append_utf8(std::string& text, unsigned character) {
@@ -82,6 +83,7 @@ class Maker {
   Maker(const RandomModelOptions& options, const Architecture& row, ThreadPool& pool)
       : options_(options), row_(row), pool_(pool), random_(options.seed) {
     if (options_.head_dim == 0 && options_.heads > 0) options_.head_dim = options_.hidden / options_.heads;
+    if (row.tensors.down == nullptr && options_.experts == 0) options_.experts = 4;
   }
   Status check() const;
   const gguf::Writer& make();
@@ -90,11 +92,15 @@ class Maker {
   std::function<bool(double)> progress;
 
  private:
-  bool llama() const { return row_.name == "llama"; }
+  bool has(Bias bias) const {
+    return bias == Bias::required || (bias == Bias::optional && row_.flags.norm == Norm::layer);
+  }
   Status check_sizes() const;
+  Status check_experts() const;
   Status check_format(std::string_view field, const std::string& name,
                       std::initializer_list<int> inputs) const;
   void add_shape();
+  void add_family();  // what only some architectures state
   void add_slim();
   void add_layer(int number);
   // inputs x outputs, values of `spread` divided by sqrt(inputs): outputs then have about that spread.
@@ -102,9 +108,13 @@ class Maker {
               float spread);
   Status produce(const Format& format, std::int64_t inputs, std::int64_t outputs, Random random, float spread,
                  const Append& append);
-  void block_matrix(const std::string& name, int inputs, int outputs, float spread);
+  void block_matrix(const std::string& name, int inputs, int outputs, Bias bias);
   void vector(const std::string& name, int size, float mean, float spread);
   void norm(const std::string& name, float mean);  // and those of narrower widths
+  void block_norm(int number, const char* role);   // nothing where the architecture has none
+  void add_feed_forward(int number);
+  void expert_matrices(const std::string& name, int inputs, int outputs);
+  bool has_experts() const { return options_.experts > 0; }
 
   RandomModelOptions options_;
   const Architecture& row_;
@@ -154,14 +164,27 @@ Status Maker::check_format(std::string_view field, const std::string& name,
   return {};
 }
 
+Status Maker::check_experts() const {
+  const RandomModelOptions& o = options_;
+  const bool possible = row_.tensors.router != nullptr, needed = row_.tensors.down == nullptr;
+  if (o.experts == 0 && !needed) return {};
+  if (!possible) return refuse("experts", o.experts, fmt::format("0: {} has none", row_.name));
+  if (o.experts < 2 || o.experts > 1024) return refuse("experts", o.experts, "from 2 to 1024");
+  if (o.experts_used < 1 || o.experts_used > o.experts || o.experts_used > 64)
+    return refuse("experts_used", o.experts_used, "from 1 to 64, and at most the experts there are");
+  return {};
+}
+
 Status Maker::check() const {
   COPPICE_TRY_STATUS(check_sizes());
   const RandomModelOptions& o = options_;
   if (!o.slim.hidden.empty()) {
-    if (!llama()) return fail("slim = not empty: only the architecture llama has widths");
+    if (row_.name != "llama") return fail("slim = not empty: only the architecture llama has widths");
     if (Status right = check_slim(o.slim, o.hidden, o.feed_forward, o.layers); !right)
       return fail("slim: " + right.error().message);
   }
+  COPPICE_TRY_STATUS(check_experts());
+  if (o.window < 0) return refuse("window", o.window, "0 (none) or more");
   if (o.formats.empty()) return fail("formats = nothing: name at least one");
   for (const std::string& format : o.formats)
     COPPICE_TRY_STATUS(check_format("formats", format, {o.hidden, o.heads * o.head_dim, o.feed_forward}));
@@ -173,7 +196,7 @@ Status Maker::check() const {
 void Maker::matrix(const std::string& name, const std::string& format_name, std::vector<std::int64_t> shape,
                    float spread) {
   const Format& format = *find_format(format_name);
-  const std::int64_t inputs = shape[0], outputs = shape[1];
+  const std::int64_t inputs = shape[0], outputs = shape[1] * (shape.size() > 2 ? shape[2] : 1);
   writer_.add_produced(name, format, std::move(shape),
                        [=, this, &format, random = random_](const Append& append) {
                          return produce(format, inputs, outputs, random, spread, append);
@@ -214,10 +237,15 @@ Status Maker::produce(const Format& format, std::int64_t inputs, std::int64_t ou
 // Square root and division are exact everywhere (IEEE).
 float over_root(float spread, int inputs) { return spread / std::sqrt(static_cast<float>(inputs)); }
 
-void Maker::block_matrix(const std::string& name, int inputs, int outputs, float spread) {
+void Maker::block_matrix(const std::string& name, int inputs, int outputs, Bias bias) {
   const std::string& format = options_.formats[matrices_++ % options_.formats.size()];
-  matrix(name + ".weight", format, {inputs, outputs}, over_root(spread, inputs));
-  if (!llama()) vector(name + ".bias", outputs, 0.0f, 0.1f);
+  matrix(name + ".weight", format, {inputs, outputs}, over_root(kBlockSpread, inputs));
+  if (has(bias)) vector(name + ".bias", outputs, 0.0f, 0.1f);
+}
+
+void Maker::expert_matrices(const std::string& name, int inputs, int outputs) {
+  const std::string& format = options_.formats[matrices_++ % options_.formats.size()];
+  matrix(name + ".weight", format, {inputs, outputs, options_.experts}, over_root(kBlockSpread, inputs));
 }
 
 void Maker::vector(const std::string& name, int size, float mean, float spread) {
@@ -229,9 +257,13 @@ void Maker::vector(const std::string& name, int size, float mean, float spread) 
 
 void Maker::norm(const std::string& name, float mean) {
   vector(name + ".weight", options_.hidden, mean, 0.1f * mean);
-  if (!llama()) vector(name + ".bias", options_.hidden, 0.0f, 0.05f * mean);
+  if (row_.flags.norm == Norm::layer) vector(name + ".bias", options_.hidden, 0.0f, 0.05f * mean);
   for (const int hidden : options_.slim.hidden)
     if (hidden != options_.hidden) vector(narrow_norm(name, hidden) + ".weight", hidden, mean, 0.1f * mean);
+}
+
+void Maker::block_norm(int number, const char* role) {
+  if (role != nullptr) norm(fmt::format("blk.{}.{}", number, role), 1.0f);
 }
 
 void Maker::add_shape() {
@@ -250,12 +282,31 @@ void Maker::add_shape() {
   u32("attention.head_count_kv", o.kv_heads);
   u32("attention.key_length", o.head_dim);
   u32("attention.value_length", o.head_dim);
-  if (llama()) {
+  if (row_.flags.positions == Positions::rope) {
     u32("rope.dimension_count", o.head_dim);
     writer_.add_f32(prefix + "rope.freq_base", 10000.0f);
-    writer_.add_f32(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
-  } else {
-    writer_.add_f32(prefix + "attention.layer_norm_epsilon", 1e-5f);
+  }
+  const bool rms = row_.flags.norm == Norm::rms;
+  writer_.add_f32(prefix + (rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"),
+                  1e-5f);
+  if (o.window > 0) u32("attention.sliding_window", o.window);
+  add_family();
+}
+
+void Maker::add_family() {
+  if (has_experts()) {
+    writer_.add_u32(fmt::format("{}.expert_count", row_.name), static_cast<std::uint32_t>(options_.experts));
+    writer_.add_u32(fmt::format("{}.expert_used_count", row_.name),
+                    static_cast<std::uint32_t>(options_.experts_used));
+  }
+  const auto f32 = [&](const char* key, float value) {
+    writer_.add_f32(fmt::format("{}.{}", row_.name, key), value);
+  };
+  if (row_.name == "granite") {
+    f32("embedding_scale", 1.5f);
+    f32("residual_scale", 0.7f);
+    f32("attention.scale", 0.2f);
+    f32("logit_scale", 0.5f);
   }
 }
 
@@ -277,39 +328,64 @@ void Maker::add_layer(int number) {
   const TensorNames& names = row_.tensors;
   const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
   const int q = o.heads * o.head_dim, kv = o.kv_heads * o.head_dim;
-  norm(name(names.attention_norm), 1.0f);
+  const BlockFlags& flags = row_.flags;
+  block_norm(number, names.attention_norm);
   if (names.query_key_value != nullptr) {
-    block_matrix(name(names.query_key_value), o.hidden, q + 2 * kv, 1.5f);
+    block_matrix(name(names.query_key_value), o.hidden, q + 2 * kv, flags.bias_qkv);
   } else {
-    block_matrix(name(names.query), o.hidden, q, 1.5f);
-    block_matrix(name(names.key), o.hidden, kv, 1.5f);
-    block_matrix(name(names.value), o.hidden, kv, 1.5f);
+    block_matrix(name(names.query), o.hidden, q, flags.bias_qkv);
+    block_matrix(name(names.key), o.hidden, kv, flags.bias_qkv);
+    block_matrix(name(names.value), o.hidden, kv, flags.bias_qkv);
   }
-  block_matrix(name(names.attention_output), q, o.hidden, 1.5f);
-  norm(name(names.feed_forward_norm), 1.0f);
-  if (names.gate != nullptr) block_matrix(name(names.gate), o.hidden, o.feed_forward, 1.5f);
-  block_matrix(name(names.up), o.hidden, o.feed_forward, 1.5f);
-  block_matrix(name(names.down), o.feed_forward, o.hidden, 1.5f);
+  if (names.query_norm != nullptr) {
+    vector(name(names.query_norm) + ".weight", flags.whole_query_norm ? q : o.head_dim, 1.0f, 0.1f);
+    vector(name(names.key_norm) + ".weight", flags.whole_query_norm ? kv : o.head_dim, 1.0f, 0.1f);
+  }
+  block_matrix(name(names.attention_output), q, o.hidden, flags.bias_output);
+  block_norm(number, names.attention_post_norm);
+  block_norm(number, names.feed_forward_norm);
+  add_feed_forward(number);
+  block_norm(number, names.feed_forward_post_norm);
+}
+
+void Maker::add_feed_forward(int number) {
+  const TensorNames& names = row_.tensors;
+  const BlockFlags& flags = row_.flags;
+  const int hidden = options_.hidden, ff = options_.feed_forward;
+  const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
+  if (has_experts()) {
+    matrix(name(names.router) + ".weight", "F32", {hidden, options_.experts},
+           over_root(kBlockSpread, hidden));
+    expert_matrices(name(names.expert_gates), hidden, ff);
+    expert_matrices(name(names.expert_ups), hidden, ff);
+    expert_matrices(name(names.expert_downs), ff, hidden);
+    return;
+  }
+  if (names.gate != nullptr) block_matrix(name(names.gate), hidden, ff, flags.bias_feed_forward);
+  block_matrix(name(names.up), hidden, flags.fused_gate_up ? 2 * ff : ff, flags.bias_feed_forward);
+  block_matrix(name(names.down), ff, hidden, flags.bias_feed_forward);
 }
 
 const gguf::Writer& Maker::make() {
   const RandomModelOptions& o = options_;
   const TensorNames& names = row_.tensors;
+  // Gemma's embeddings are multiplied by the root of their width.
+  const float spread =
+      row_.name.starts_with("gemma") ? over_root(kEmbeddingSpread, o.hidden) : kEmbeddingSpread;
   add_shape();
   add_slim();
   add_vocabulary(writer_, o);
-  matrix(std::string(names.token_embedding) + ".weight", o.embedding_format, {o.hidden, o.vocab},
-         kEmbeddingSpread);
+  matrix(std::string(names.token_embedding) + ".weight", o.embedding_format, {o.hidden, o.vocab}, spread);
   if (names.position_embedding != nullptr)
-    matrix(std::string(names.position_embedding) + ".weight", "F32", {o.hidden, o.context_length},
-           kEmbeddingSpread);
+    matrix(std::string(names.position_embedding) + ".weight", "F32", {o.hidden, o.context_length}, spread);
   for (int i = 0; i < o.layers; ++i) add_layer(i);
-  // A normed row has length sqrt(hidden), so logits spread by this weight * kEmbeddingSpread * sqrt(hidden).
-  const float last = over_root(kLogitSpread / kEmbeddingSpread, o.hidden);
+  // A normed row has length sqrt(hidden), so logits spread by this weight * the embedding's spread *
+  // sqrt(hidden).
+  const float last = over_root(kLogitSpread / spread, o.hidden);
   norm(names.output_norm, last);
   if (o.slim.exit_layer > 0) vector("exit_norm.weight", o.slim.hidden[o.slim.exit_width], last, 0.1f * last);
   if (!o.tied_head)
-    matrix(std::string(names.head) + ".weight", o.embedding_format, {o.hidden, o.vocab}, kEmbeddingSpread);
+    matrix(std::string(names.head) + ".weight", o.embedding_format, {o.hidden, o.vocab}, spread);
   return writer_;
 }
 

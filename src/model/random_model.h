@@ -17,7 +17,7 @@
 namespace coppice::core {
 
 struct RandomModelOptions {
-  std::string architecture = "llama";  // or "gpt2"
+  std::string architecture = "llama";  // a row of architectures.cc
   std::uint64_t seed = 1;
   int vocab = 320;  // 256 bytes, 3 control tokens, the rest merges: at least 260
   int hidden = 64;  // widths are multiples of 32
@@ -27,6 +27,9 @@ struct RandomModelOptions {
   int head_dim = 0;  // 0: hidden / heads
   int feed_forward = 128;
   int context_length = 512;
+  int window = 0;   // positions of layers with a sliding window; 0: the file names none
+  int experts = 0;  // of each layer; 0: it is dense, or has 4 where the architecture must have some
+  int experts_used = 2;
   std::vector<std::string> formats = {"Q8_0"};  // of the blocks' matrices, in turn
   std::string embedding_format = "Q8_0";
   bool tied_head = true;

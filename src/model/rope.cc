@@ -3,6 +3,7 @@
 // 1e-17. Horner from the smallest term, no fused operations (the project is built with -ffp-contract=off).
 #include "model/rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -15,6 +16,7 @@ constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 constexpr double kHalfPi1 = 0x1.921fb544p+0;        // 33 bits
 constexpr double kHalfPi2 = 0x1.0b4611a6p-34;       // 33 bits
 constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;  // the rest
+constexpr double kHalfPi = 0x1.921fb54442d18p+0;
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kLog2E = 0x1.71547652b82fep+0;
 constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer, ties to even
@@ -77,11 +79,37 @@ void rope_frequencies(double base, int dims, double* frequencies) {
   for (int i = 0; i < dims / 2; ++i) frequencies[i] = exp2_exact64(-(2.0 * i / dims) * log2_base);
 }
 
-void rope_row(int position, const double* frequencies, int dims, float* cos_sin) {
+namespace {
+
+// The pair, as a real number, whose wave turns so many times in the original context.
+double pair_of_turns(double turns, const RopeScaling& scaling, double base, int dims) {
+  constexpr double kTwoPi = 4 * kHalfPi;
+  return dims * log_exact(scaling.original_context / (turns * kTwoPi)) / (2 * log_exact(base));
+}
+
+}  // namespace
+
+void scale_frequencies(const RopeScaling& scaling, double base, int dims, double* frequencies) {
+  using Kind = RopeScaling::Kind;
+  if (scaling.kind == Kind::linear)
+    for (int i = 0; i < dims / 2; ++i) frequencies[i] /= scaling.factor;
+  if (scaling.kind != Kind::yarn) return;
+  const double low = std::max(0.0, std::floor(pair_of_turns(scaling.beta_fast, scaling, base, dims)));
+  const double high = std::min(dims - 1.0, std::ceil(pair_of_turns(scaling.beta_slow, scaling, base, dims)));
   for (int i = 0; i < dims / 2; ++i) {
+    const double ramp = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
+    frequencies[i] = frequencies[i] / scaling.factor * ramp + frequencies[i] * (1 - ramp);
+  }
+}
+
+void rope_row(int position, const double* frequencies, int dims, float* cos_sin, RopePairs pairs,
+              double magnitude) {
+  const int half = dims / 2;
+  const bool halves = pairs == RopePairs::halves;
+  for (int i = 0; i < half; ++i) {
     const double angle = position * frequencies[i];
-    cos_sin[2 * i] = static_cast<float>(cos_exact(angle));
-    cos_sin[2 * i + 1] = static_cast<float>(sin_exact(angle));
+    cos_sin[halves ? i : 2 * i] = static_cast<float>(magnitude * cos_exact(angle));
+    cos_sin[halves ? half + i : 2 * i + 1] = static_cast<float>(magnitude * sin_exact(angle));
   }
 }
 

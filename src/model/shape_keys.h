@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -19,12 +20,17 @@ namespace coppice::core {
 // Far above any model there is, and low enough that no product of two sizes overflows 64 bits.
 inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 24;
 
-// Reads keys under the architecture's prefix.
+// Reads keys under the architecture's prefix, and remembers which.
 struct ShapeKeys {
   const gguf::File& file;
   std::string prefix;
+  mutable std::set<std::string, std::less<>> asked = {};
 
-  std::string key(std::string_view name) const { return prefix + "." + std::string(name); }
+  std::string key(std::string_view name) const {
+    std::string whole = prefix + "." + std::string(name);
+    asked.insert(whole);
+    return whole;
+  }
   bool has(std::string_view name) const { return file.find(key(name)) != nullptr; }
   tl::unexpected<Error> refuse(std::string_view name, std::string_view why) const {
     return fail(fmt::format("{}: {} {}", file.path(), key(name), why));
@@ -45,11 +51,19 @@ struct ShapeKeys {
       return refuse(name, fmt::format("is {}, but must be a positive number", value));
     return value;
   }
+  Result<double> positive_or(std::string_view name, double otherwise) const {
+    if (!has(name)) return otherwise;
+    return positive(name);
+  }
 };
 
 // Heads and head size; config.hidden is known.
 Status read_heads(const ShapeKeys& keys, ModelConfig& config);
-// Rotary positions; config.head_dim is known. Scaled ones are refused.
+// Rotary positions; config.head_dim is known.
 Status read_rope(const ShapeKeys& keys, ModelConfig& config);
+// How they are scaled; config.context_length is known.
+Status read_rope_scaling(const ShapeKeys& keys, ModelConfig& config);
+// For what has no use for scaled ones (draft heads).
+Status refuse_rope_scaling(const ShapeKeys& keys);
 
 }  // namespace coppice::core

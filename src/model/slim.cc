@@ -97,12 +97,25 @@ LayerWeights view_of(const LayerWeights& layer, std::size_t number, const Width&
   const auto* norms = width.norms;
   view.attention_norm = view_of(norms == nullptr ? layer.attention_norm : norms->attention[number]);
   view.feed_forward_norm = view_of(norms == nullptr ? layer.feed_forward_norm : norms->feed_forward[number]);
+  view.query_norm = view_of(layer.query_norm);
+  view.key_norm = view_of(layer.key_norm);
+  view.attention_post_norm = view_of(layer.attention_post_norm);
+  view.feed_forward_post_norm = view_of(layer.feed_forward_post_norm);
   for (const WeightMatrix& matrix : layer.query_key_value)
     view.query_key_value.push_back(view_of_inputs(matrix, width.hidden));
   view.attention_output = view_of(layer.attention_output, width.hidden, layer.attention_output.packed.inputs);
   for (const WeightMatrix& matrix : layer.gate_up)
-    view.gate_up.push_back(view_of(matrix, width.feed_forward, width.hidden));
-  view.down = view_of(layer.down, width.hidden, width.feed_forward);
+    view.gate_up.push_back(width.norms == nullptr ? view_of_inputs(matrix, width.hidden)
+                                                  : view_of(matrix, width.feed_forward, width.hidden));
+  if (layer.experts.empty()) {
+    view.down = view_of(layer.down, width.hidden, width.feed_forward);
+    return view;
+  }
+  view.router = view_of_inputs(layer.router, width.hidden);
+  for (const ExpertWeights& expert : layer.experts)
+    view.experts.push_back({view_of_inputs(expert.gate, width.hidden),
+                            view_of_inputs(expert.up, width.hidden),
+                            view_of_inputs(expert.down, width.feed_forward)});
   return view;
 }
 
@@ -111,6 +124,8 @@ ModelWeights view_of_ends(const ModelWeights& weights, const Width& width) {
   ModelWeights view;
   view.embedding = view_of_inputs(weights.embedding, width.hidden);
   view.positions = view_of(weights.positions);
+  view.rope_factors = {view_of(weights.rope_factors.all), view_of(weights.rope_factors.longer),
+                       view_of(weights.rope_factors.shorter)};
   view.output_norm = view_of(width.norms == nullptr ? weights.output_norm : width.norms->output);
   if (!weights.own_head.name.empty()) view.own_head = view_of_inputs(weights.own_head, width.hidden);
   view.head_tokens = weights.head_tokens;
@@ -123,6 +138,7 @@ Variant variant_of(const ModelConfig& config, const ModelWeights& weights, const
   variant.hidden = width.hidden;
   variant.feed_forward = width.feed_forward;
   variant.blocks = config.layers;
+  variant.experts_used = config.experts_used;
   variant.weights = view_of_ends(weights, width);
   for (std::size_t i = 0; i < weights.layers.size(); ++i)
     variant.weights.layers.push_back(view_of(weights.layers[i], i, width));
@@ -215,11 +231,13 @@ std::size_t Variant::streamed_bytes() const {
   std::size_t bytes = weights.head().packed.bytes();
   for (int i = 0; i < static_cast<int>(weights.layers.size()); ++i) {
     const LayerWeights& layer = weights.layers[static_cast<std::size_t>(i)];
+    if (i < blocks) {
+      for (const WeightMatrix* matrix : matrices_of_a_row(layer, experts_used))
+        bytes += matrix->packed.bytes();
+      continue;
+    }
     for (const WeightMatrix& matrix : layer.query_key_value) bytes += matrix.packed.bytes();
-    if (i >= blocks) bytes -= layer.query_key_value[0].packed.bytes();  // nobody asks
-    if (i >= blocks) continue;
-    for (const WeightMatrix& matrix : layer.gate_up) bytes += matrix.packed.bytes();
-    bytes += layer.attention_output.packed.bytes() + layer.down.packed.bytes();
+    bytes -= layer.query_key_value[0].packed.bytes();  // nobody asks
   }
   return bytes;
 }

@@ -32,6 +32,7 @@ struct Variant {
   int hidden = 0;
   int feed_forward = 0;
   int blocks = 0;        // that run whole; those above them only store K and V (early exit)
+  int experts_used = 0;  // by a row
   ModelWeights weights;  // views into the model's
 
   std::size_t streamed_bytes() const;  // of a pass with logits for one row

@@ -11,6 +11,7 @@
 
 #include "gguf/file.h"
 #include "gguf/writer.h"
+#include "model/architectures.h"
 #include "model/model.h"
 #include "model/random_model.h"
 
@@ -119,7 +120,7 @@ inline std::vector<Token> some_tokens(int count, int vocab, unsigned seed = 7) {
   return tokens;
 }
 
-// The shapes that differ in kind: both architectures, every format, every cache type, tied and not.
+// The shapes that differ in kind: every architecture, every format, every cache type, tied and not.
 struct Kind {
   const char* name;
   RandomModelOptions model;
@@ -141,10 +142,27 @@ inline std::vector<Kind> kinds() {
   wide_heads.head_dim = 32;
   wide_heads.kv_heads = 1;
   wide_heads.layers = 1;
-  return {{"llama", llama, CacheType::f16},
-          {"floats", floats, CacheType::f32},
-          {"gpt2", gpt2, CacheType::f16},
-          {"wide_heads", wide_heads, CacheType::q8_0}};
+  std::vector<Kind> kinds = {{"llama", llama, CacheType::f16},
+                             {"floats", floats, CacheType::f32},
+                             {"gpt2", gpt2, CacheType::f16},
+                             {"wide_heads", wide_heads, CacheType::q8_0}};
+  RandomModelOptions window;
+  window.window = 10;
+  kinds.push_back({"window", window, CacheType::f16});
+  RandomModelOptions experts;
+  experts.experts = 5;
+  experts.formats = {"Q4_1", "F32", "Q8_0"};
+  kinds.push_back({"experts", experts, CacheType::f16});
+  for (const Architecture& row : architectures()) {
+    if (row.name == "llama" || row.name == "gpt2") continue;
+    RandomModelOptions options;
+    options.architecture = row.name;
+    options.layers = 3;
+    options.formats = {"Q8_0", "Q4_0", "F16"};
+    options.window = row.window_period > 0 ? 10 : 0;
+    kinds.push_back({row.name.data(), options, CacheType::f16});
+  }
+  return kinds;
 }
 
 }  // namespace coppice::core::testing

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "model/packed_cache.h"
@@ -30,13 +32,21 @@ class Loader {
   std::span<const PackJob> jobs() const { return jobs_; }
 
  private:
-  Result<const gguf::Tensor*> find(const std::string& name, std::int64_t inputs, std::int64_t outputs);
+  Result<const gguf::Tensor*> find(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                                   std::int64_t matrices = 1);
   Status matrix(const std::string& name, int inputs, int outputs, bool bias, WeightMatrix& out);
   Status values(const std::string& name, std::int64_t inputs, std::int64_t outputs, WeightVector& out);
   Status norm(const std::string& name, NormWeights& out, int size);
   Status plan_embedding(ModelWeights& weights);
   Status plan_slim(ModelWeights& weights);
+  Status plan_norms(int number, LayerWeights& layer);
+  Status plan_attention(int number, LayerWeights& layer);
+  Status plan_feed_forward(int number, LayerWeights& layer);
+  Status plan_experts(int number, LayerWeights& layer);
+  Status expert_matrices(const std::string& name, int inputs, int outputs, LayerWeights& layer,
+                         WeightMatrix ExpertWeights::*role);
   Status plan_layer(int number, LayerWeights& layer);
+  Status plan_rope(RopeFactors& factors);
   Status plan_head(ModelWeights& weights);
   Status refuse_unknown_tensors() const;
   tl::unexpected<Error> refuse(std::string_view tensor, std::string_view why) const {
@@ -52,6 +62,7 @@ class Loader {
   const Architecture& row_;
   const ModelConfig& config_;
   std::vector<PackJob> jobs_;
+  std::deque<gguf::Tensor> parts_;  // of tensors that hold several matrices
   std::set<std::string, std::less<>> used_;
   std::size_t vector_bytes_ = 0;
 };
@@ -62,18 +73,23 @@ std::string shape_text(const gguf::Tensor& tensor) {
   return text;
 }
 
-Result<const gguf::Tensor*> Loader::find(const std::string& name, std::int64_t inputs, std::int64_t outputs) {
+Result<const gguf::Tensor*> Loader::find(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                                         std::int64_t matrices) {
   const gguf::Tensor* tensor = file_.tensor(name);
   if (tensor == nullptr)
     return fail(fmt::format("{}: tensor {} is missing; a {} model of {} layers has it", file_.path(), name,
                             row_.name, config_.layers));
   const bool vector = outputs == kVector;
-  const bool right = vector ? tensor->values() == inputs && tensor->shape[0] == inputs
-                            : tensor->rank == 2 && tensor->shape[0] == inputs && tensor->shape[1] == outputs;
-  if (!right)
-    return refuse(name,
-                  fmt::format("has the shape {}, but must have {}", shape_text(*tensor),
-                              vector ? fmt::format("{}", inputs) : fmt::format("{} x {}", inputs, outputs)));
+  const auto& shape = tensor->shape;
+  const bool right = vector ? tensor->values() == inputs && shape[0] == inputs
+                            : tensor->rank == (matrices > 1 ? 3 : 2) && shape[0] == inputs &&
+                                  shape[1] == outputs && shape[2] == matrices;
+  if (!right) {
+    std::string wanted = fmt::format("{}", inputs);
+    if (!vector) wanted += fmt::format(" x {}", outputs);
+    if (matrices > 1) wanted += fmt::format(" x {}", matrices);
+    return refuse(name, fmt::format("has the shape {}, but must have {}", shape_text(*tensor), wanted));
+  }
   if (!tensor->format->weights)
     return refuse(name, fmt::format("has the type {}, which is no type of weights", tensor->format->name));
   used_.insert(name);
@@ -167,13 +183,26 @@ Status Loader::plan_slim(ModelWeights& weights) {
   return norm("exit_norm", weights.exit_norm, slim.hidden[slim.exit_width]);
 }
 
-Status Loader::plan_layer(int number, LayerWeights& layer) {
+// The norms before the two parts of a block.
+Status Loader::plan_norms(int number, LayerWeights& layer) {
   const TensorNames& names = row_.tensors;
   const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
-  const int hidden = config_.hidden, ff = config_.feed_forward;
+  const char *attention = names.attention_norm, *feed_forward = names.feed_forward_norm;
+  const char* second = names.second_attention_norm;
+  if (second != nullptr && file_.tensor(name(second) + ".weight") != nullptr)
+    feed_forward = std::exchange(attention, second);
+  if (attention == nullptr) return {};
+  COPPICE_TRY_STATUS(norm(name(attention), layer.attention_norm, config_.hidden));
+  if (feed_forward == nullptr) return norm(name(attention), layer.feed_forward_norm, config_.hidden);
+  return norm(name(feed_forward), layer.feed_forward_norm, config_.hidden);
+}
+
+Status Loader::plan_attention(int number, LayerWeights& layer) {
+  const TensorNames& names = row_.tensors;
+  const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
+  const int hidden = config_.hidden;
   const int q = config_.heads * config_.head_dim, kv = config_.kv_heads * config_.head_dim;
-  const bool bias = config_.biases;
-  COPPICE_TRY_STATUS(norm(name(names.attention_norm), layer.attention_norm, hidden));
+  const bool bias = config_.qkv_biases;
   auto& qkv = layer.query_key_value;
   qkv.resize(config_.fused_qkv ? 1 : 3);
   if (config_.fused_qkv) {
@@ -183,13 +212,83 @@ Status Loader::plan_layer(int number, LayerWeights& layer) {
     COPPICE_TRY_STATUS(matrix(name(names.key), hidden, kv, bias, qkv[1]));
     COPPICE_TRY_STATUS(matrix(name(names.value), hidden, kv, bias, qkv[2]));
   }
-  COPPICE_TRY_STATUS(matrix(name(names.attention_output), q, hidden, bias, layer.attention_output));
-  COPPICE_TRY_STATUS(norm(name(names.feed_forward_norm), layer.feed_forward_norm, hidden));
-  const bool gated = config_.activation == Activation::silu_gated;
-  layer.gate_up.resize(gated ? 2 : 1);
-  if (gated) COPPICE_TRY_STATUS(matrix(name(names.gate), hidden, ff, bias, layer.gate_up[0]));
-  COPPICE_TRY_STATUS(matrix(name(names.up), hidden, ff, bias, layer.gate_up.back()));
-  return matrix(name(names.down), ff, hidden, bias, layer.down);
+  if (names.query_norm != nullptr) {
+    const bool whole = config_.whole_query_norm;
+    COPPICE_TRY_STATUS(norm(name(names.query_norm), layer.query_norm, whole ? q : config_.head_dim));
+    COPPICE_TRY_STATUS(norm(name(names.key_norm), layer.key_norm, whole ? kv : config_.head_dim));
+  }
+  COPPICE_TRY_STATUS(
+      matrix(name(names.attention_output), q, hidden, config_.output_bias, layer.attention_output));
+  if (names.attention_post_norm == nullptr) return {};
+  return norm(name(names.attention_post_norm), layer.attention_post_norm, hidden);
+}
+
+Status Loader::plan_feed_forward(int number, LayerWeights& layer) {
+  const TensorNames& names = row_.tensors;
+  const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
+  const int hidden = config_.hidden, ff = config_.feed_forward;
+  const bool bias = config_.feed_forward_biases, fused = config_.fused_gate_up;
+  const bool two = gated(config_.activation) && !fused;
+  layer.gate_up.resize(two ? 2 : 1);
+  if (two) COPPICE_TRY_STATUS(matrix(name(names.gate), hidden, ff, bias, layer.gate_up[0]));
+  COPPICE_TRY_STATUS(matrix(name(names.up), hidden, fused ? 2 * ff : ff, bias, layer.gate_up.back()));
+  COPPICE_TRY_STATUS(matrix(name(names.down), ff, hidden, bias, layer.down));
+  if (names.feed_forward_post_norm == nullptr) return {};
+  return norm(name(names.feed_forward_post_norm), layer.feed_forward_post_norm, hidden);
+}
+
+// One tensor, the matrices of all experts behind each other.
+Status Loader::expert_matrices(const std::string& name, int inputs, int outputs, LayerWeights& layer,
+                               WeightMatrix ExpertWeights::*role) {
+  COPPICE_TRY(const gguf::Tensor* tensor, find(name + ".weight", inputs, outputs, config_.experts));
+  for (int expert = 0; expert < config_.experts; ++expert) {
+    gguf::Tensor& part = parts_.emplace_back(*tensor);
+    part.rank = 2;
+    part.shape[2] = 1;
+    part.bytes = tensor->bytes / static_cast<std::size_t>(config_.experts);
+    part.data += part.bytes * static_cast<std::size_t>(expert);
+    WeightMatrix& out = layer.experts[static_cast<std::size_t>(expert)].*role;
+    out.name = fmt::format("{}.weight.{}", name, expert);
+    out.packed.kind = tensor->format->packed;
+    out.packed.outputs = outputs;
+    out.packed.inputs = inputs;
+    jobs_.push_back({&part, &out.packed});
+  }
+  return {};
+}
+
+Status Loader::plan_experts(int number, LayerWeights& layer) {
+  const TensorNames& names = row_.tensors;
+  const auto name = [&](const char* role) { return fmt::format("blk.{}.{}", number, role); };
+  const int hidden = config_.hidden, ff = config_.feed_forward;
+  layer.experts.resize(static_cast<std::size_t>(config_.experts));
+  COPPICE_TRY_STATUS(matrix(name(names.router), hidden, config_.experts, false, layer.router));
+  COPPICE_TRY_STATUS(expert_matrices(name(names.expert_gates), hidden, ff, layer, &ExpertWeights::gate));
+  COPPICE_TRY_STATUS(expert_matrices(name(names.expert_ups), hidden, ff, layer, &ExpertWeights::up));
+  return expert_matrices(name(names.expert_downs), ff, hidden, layer, &ExpertWeights::down);
+}
+
+Status Loader::plan_layer(int number, LayerWeights& layer) {
+  COPPICE_TRY_STATUS(plan_norms(number, layer));
+  COPPICE_TRY_STATUS(plan_attention(number, layer));
+  return config_.experts > 0 ? plan_experts(number, layer) : plan_feed_forward(number, layer);
+}
+
+Status Loader::plan_rope(RopeFactors& factors) {
+  if (config_.positions != Positions::rope) return {};
+  const auto read = [&](const char* name, bool there, WeightVector& out) -> Status {
+    if (!there) return {};
+    COPPICE_TRY_STATUS(values(name, config_.rope_dims / 2, kVector, out));
+    for (std::size_t i = 0; i < out.size; ++i)
+      if (!(out.data()[i] > 0))
+        return refuse(name,
+                      fmt::format("has {} at index {}, but must have positive factors", out.data()[i], i));
+    return {};
+  };
+  const bool longrope = config_.rope_scaling.kind == RopeScaling::Kind::longrope;
+  COPPICE_TRY_STATUS(read(kRopeFactors, file_.tensor(kRopeFactors) != nullptr, factors.all));
+  COPPICE_TRY_STATUS(read(kRopeFactorsLong, longrope, factors.longer));
+  return read(kRopeFactorsShort, longrope, factors.shorter);
 }
 
 // A trimmed head has fewer rows than the vocabulary, and says in a key which tokens they are.
@@ -229,13 +328,11 @@ Status Loader::refuse_unknown_tensors() const {
 }
 
 Status Loader::plan(ModelWeights& weights) {
-  if (static_cast<std::size_t>(config_.layers) > file_.tensors().size())
-    return fail(fmt::format("{}: {}.block_count is {}, but the file has only {} tensors", file_.path(),
-                            row_.name, config_.layers, file_.tensors().size()));
   weights.layers.resize(config_.layers);
   COPPICE_TRY_STATUS(plan_embedding(weights));
   for (int i = 0; i < config_.layers; ++i) COPPICE_TRY_STATUS(plan_layer(i, weights.layers[i]));
   COPPICE_TRY_STATUS(norm(row_.tensors.output_norm, weights.output_norm, config_.hidden));
+  COPPICE_TRY_STATUS(plan_rope(weights.rope_factors));
   COPPICE_TRY_STATUS(plan_slim(weights));
   COPPICE_TRY_STATUS(plan_head(weights));
   if (config_.positions == Positions::learned) {
@@ -255,6 +352,22 @@ Status Loader::admit() const {
 }
 
 }  // namespace
+
+std::vector<const WeightMatrix*> matrices_of_a_row(const LayerWeights& layer, int experts_used) {
+  std::vector<const WeightMatrix*> all;
+  for (const WeightMatrix& matrix : layer.query_key_value) all.push_back(&matrix);
+  all.push_back(&layer.attention_output);
+  for (const WeightMatrix& matrix : layer.gate_up) all.push_back(&matrix);
+  if (layer.experts.empty()) {
+    all.push_back(&layer.down);
+    return all;
+  }
+  all.push_back(&layer.router);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(experts_used); ++i)
+    for (const WeightMatrix* matrix : {&layer.experts[i].gate, &layer.experts[i].up, &layer.experts[i].down})
+      all.push_back(matrix);
+  return all;
+}
 
 Result<ModelWeights> ModelWeights::load(const gguf::File& file, const Architecture& row,
                                         const ModelConfig& config, ThreadPool& pool,

@@ -38,16 +38,38 @@ struct WeightMatrix {
 struct NormWeights {
   WeightVector weight;  // [hidden]
   WeightVector bias;    // [hidden], layer norm only
+  bool empty() const { return weight.size == 0; }
+};
+
+// What RoPE's frequencies are divided by, [rope_dims / 2] or empty (architectures.h).
+struct RopeFactors {
+  WeightVector all;
+  WeightVector longer, shorter;  // for contexts beyond the original one, and for others
+};
+
+// gate and up: hidden -> feed_forward; down: back.
+struct ExpertWeights {
+  WeightMatrix gate, up, down;
 };
 
 struct LayerWeights {
-  NormWeights attention_norm;
+  NormWeights attention_norm;                 // empty: none, as all other norms here
   std::vector<WeightMatrix> query_key_value;  // three, or one fused: [hidden -> q, k, v]
+  NormWeights query_norm, key_norm;           // [head_dim], or of all heads
   WeightMatrix attention_output;              // heads * head_dim -> hidden
+  NormWeights attention_post_norm;
   NormWeights feed_forward_norm;
-  std::vector<WeightMatrix> gate_up;  // {gate, up}, or {up} where nothing gates
-  WeightMatrix down;                  // feed_forward -> hidden
+  std::vector<WeightMatrix>
+      gate_up;        // {gate, up}, or {up} where nothing gates, or one fused [hidden -> gate, up]
+  WeightMatrix down;  // feed_forward -> hidden
+  NormWeights feed_forward_post_norm;
+  // Instead of gate_up and down; a matrix is named as its tensor, with the expert's number behind.
+  WeightMatrix router;  // hidden -> experts
+  std::vector<ExpertWeights> experts;
 };
+
+// What one row is multiplied by in a block, if it uses so many experts.
+std::vector<const WeightMatrix*> matrices_of_a_row(const LayerWeights& layer, int experts_used);
 
 // The norms of a narrower width of a slimmable model (slim.h).
 struct NarrowNorms {
@@ -60,6 +82,7 @@ struct ModelWeights {
   WeightMatrix embedding;                    // [vocab] rows of hidden, or fewer that tokens share
   std::vector<std::int32_t> embedding_rows;  // [vocab] the row of every token; empty: each has its own
   WeightVector positions;                    // [context_length, hidden], learned positions only
+  RopeFactors rope_factors;
   std::vector<LayerWeights> layers;
   NormWeights output_norm;
   WeightMatrix own_head;  // empty when tied

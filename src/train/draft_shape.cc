@@ -72,10 +72,11 @@ Status choose_exit(const DraftShapeOptions& options, DraftShape& shape) {
 
 Result<DraftShape> make_draft_shape(const DraftShapeOptions& options, const ModelConfig& target,
                                     int head_rows) {
-  if (target.architecture != "llama" || target.norm != Norm::rms || target.fused_qkv || target.biases ||
-      target.activation != Activation::silu_gated || target.positions != Positions::rope) {
-    return fail(
-        fmt::format("a draft is made from a llama; the target's architecture is {}", target.architecture));
+  if (!plain_llama(target)) {
+    return fail(fmt::format(
+        "a draft is made from a llama with nothing special (biases, windows, scaled positions or values); "
+        "the target's architecture is {}",
+        target.architecture));
   }
   if (target.rope_dims != target.head_dim) {
     return fail("a draft is made from a target whose heads are rotated as a whole");

@@ -34,9 +34,7 @@ Result<Target> Target::open(const std::string& path) {
   COPPICE_TRY(target.file, gguf::File::open(path));
   COPPICE_TRY(target.config, read_config(*target.file));
   const ModelConfig& config = target.config;
-  if (config.norm != Norm::rms || config.activation != Activation::silu_gated ||
-      config.positions != Positions::rope || config.fused_qkv || config.biases ||
-      config.rope_dims != config.head_dim)
+  if (!plain_llama(config) || config.rope_dims != config.head_dim)
     return fail(fmt::format("{}: architecture {} is not one that can be trained for; llama-shaped ones are",
                             path, config.architecture));
   COPPICE_TRY(const Vocabulary vocabulary, Vocabulary::read(*target.file));

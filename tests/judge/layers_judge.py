@@ -52,7 +52,8 @@ def judge(file, folder):
         tensor = re.sub(r"^\d+_", "", stem)
         load = lambda part: np.load(path.with_name(f"{stem}.{part}.npy"))
         x, out = np.load(path), load("out")
-        weights = file.weight(tensor)
+        tensor, expert = (tensor, None) if tensor.endswith(".weight") else tensor.rsplit(".", 1)
+        weights = file.weight(tensor) if expert is None else file.weight(tensor)[int(expert)]
         out = out[:, :weights.shape[0]]  # padding outputs are no part of the answer
         if x.shape[1] != weights.shape[1] or out.shape != (x.shape[0], weights.shape[0]):
             problems.append(f"{stem}: in {x.shape} and out {out.shape} do not fit weights {weights.shape}")
@@ -76,8 +77,8 @@ def judge(file, folder):
 
 
 def matrices(file):
-    """The tensors that a pass multiplies by."""
-    names = {name for name, tensor in file.tensors.items() if len(tensor.shape) == 2}
+    """The tensors that a pass multiplies by, those of experts among them."""
+    names = {name for name, tensor in file.tensors.items() if len(tensor.shape) >= 2}
     names -= {"position_embd.weight"}
     if "output.weight" in names:
         names.discard("token_embd.weight")
@@ -93,7 +94,12 @@ def main():
         for number, wanted in enumerate([
                 dict(arch="llama", types=("Q4_0", "Q4_1", "Q8_0"), seed=11),
                 dict(arch="llama", types=("Q8_0", "F16", "Q4_1", "BF16", "Q4_0"), seed=12, tied=True, merges=200),
-                dict(arch="gpt2", types=("Q4_1", "Q4_0", "Q8_0", "F32"), seed=13)]):
+                dict(arch="gpt2", types=("Q4_1", "Q4_0", "Q8_0", "F32"), seed=13),
+                dict(arch="qwen3moe", types=("Q8_0", "Q4_0", "F32"), seed=14, experts=4, feed_forward=64),
+                dict(arch="gemma2", types=("Q8_0", "Q4_1"), seed=15, tied=True, keys={
+                    "attention.sliding_window": 20, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 8.0}),
+                dict(arch="phi3", types=("Q4_0", "Q8_0"), seed=16),
+                dict(arch="falcon", types=("Q8_0",), seed=17, kv_heads=1)]):
             path = f"{scratch}/{number}.gguf"
             random_model.write(path, **wanted)
             cases.append((str(wanted), path, 60))

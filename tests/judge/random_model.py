@@ -1,7 +1,7 @@
-"""Small random models for the judge, written by the gguf package (not by our writer): a llama or a gpt2 with a valid
+"""Small random models for the judge, written by the gguf package (not by our writer): any architecture, with a valid
 byte-level BPE vocabulary, every weight drawn from a fixed seed.
 
-    random_model.py OUT.gguf [--arch llama|gpt2] [--types F32,F16,...] [--seed N] [--tied] [--layers N]
+    random_model.py OUT.gguf [--arch llama] [--types F32,F16,...] [--seed N] [--tied] [--layers N]
 """
 
 import argparse
@@ -70,11 +70,13 @@ class Maker:
     def vector(self, name, size, centre):
         self.writer.add_tensor(name, self.random.normal(centre, 0.2, size).astype(np.float32))
 
-    def matrix(self, name, outputs, inputs, spread=None):
+    def matrix(self, name, outputs, inputs, spread=None, experts=0):
+        """[outputs, inputs], or so many of them."""
         spread = 1.5 / np.sqrt(inputs) if spread is None else spread
         kind = self.types[self.matrices % len(self.types)]
         self.matrices += 1
-        values = self.random.normal(0, spread, (outputs, inputs)).astype(np.float32)
+        shape = (experts, outputs, inputs) if experts else (outputs, inputs)
+        values = self.random.normal(0, spread, shape).astype(np.float32)
         if kind == GGMLQuantizationType.F32:
             self.writer.add_tensor(name, values)
         elif kind == GGMLQuantizationType.F16:
@@ -84,15 +86,31 @@ class Maker:
             self.writer.add_tensor(name, data, raw_dtype=kind)
 
 
+LAYER_NORM = {"gpt2", "gptneox", "starcoder2", "falcon"}
+FUSED = {"gpt2", "phi3", "gptneox", "falcon"}  # attn_qkv
+GATED = {"llama", "granite", "qwen2", "qwen3", "qwen3moe", "olmo2", "gemma2", "gemma3"}
+POST_NORMS = {"olmo2", "gemma2", "gemma3"}
+QUERY_NORMS = {"qwen3", "qwen3moe", "gemma3", "olmo2"}
+BIASES = {"gpt2", "gptneox", "starcoder2"}  # everywhere
+WINDOWS = {"gemma2", "gemma3", "phi3", "starcoder2"}  # of those that may have one
+ARCHITECTURES = sorted(LAYER_NORM | FUSED | GATED)
+
+
 def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidden=96, heads=6, kv_heads=2,
-          feed_forward=160, context=512, merges=120, rope_base=10000.0, chat_template=None):
-    """Writes the model and returns its vocabulary's size."""
+          feed_forward=160, context=512, merges=120, rope_base=10000.0, chat_template=None, head_dim=None,
+          keys=None, factors=None, biases=False, experts=0, used=2, second_norm=False):
+    """Writes the model and returns its vocabulary's size. `keys`: more of them, by name behind the architecture's, as
+    numbers, texts or lists. `factors`: names of tensors of RoPE factors. `biases`: where they are optional.
+    `second_norm`: Falcon with a norm for attention alone."""
     make = Maker(path, arch, types, seed)
     out = make.writer
     tokens, pairs = byte_pair_encoding(merges)
     tokens = SPECIAL + tokens
-    if arch == "gpt2":
+    if arch in ("gpt2", "gptneox"):
         kv_heads = heads
+    rms = arch not in LAYER_NORM
+    own_head_dim, head_dim = head_dim, head_dim or hidden // heads
+    q, kv = heads * head_dim, kv_heads * head_dim
     out.add_name(f"random {arch} {seed}")
     out.add_context_length(context)
     out.add_embedding_length(hidden)
@@ -100,13 +118,21 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
     out.add_feed_forward_length(feed_forward)
     out.add_head_count(heads)
     out.add_vocab_size(len(tokens))
-    if arch == "llama":
+    if arch != "gpt2":
         out.add_head_count_kv(kv_heads)
-        out.add_layer_norm_rms_eps(1e-5)
-        out.add_rope_dimension_count(hidden // heads)
+        if "rope.dimension_count" not in (keys or {}):
+            out.add_rope_dimension_count(head_dim)
         out.add_rope_freq_base(rope_base)
-    else:
-        out.add_layer_norm_eps(1e-5)
+    if own_head_dim:
+        out.add_key_length(head_dim)
+        out.add_value_length(head_dim)
+    (out.add_layer_norm_rms_eps if rms else out.add_layer_norm_eps)(1e-5)
+    if experts:
+        out.add_expert_count(experts)
+        out.add_expert_used_count(used)
+    for name, value in (keys or {}).items():
+        add = {int: out.add_uint32, float: out.add_float32, str: out.add_string, bool: out.add_bool, list: out.add_array}
+        add[type(value)](f"{arch}.{name}", value)
     out.add_tokenizer_model("gpt2")
     out.add_tokenizer_pre("smollm" if arch == "llama" else "gpt-2")
     out.add_token_list(tokens)
@@ -118,31 +144,53 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
     if chat_template:
         out.add_chat_template(chat_template)
 
+    def norm(name, size=hidden, bias=not rms):
+        make.vector(name + ".weight", size, 1)
+        if bias:
+            make.vector(name + ".bias", size, 0)
+
+    def linear(name, outputs, inputs, bias):
+        make.matrix(name + ".weight", outputs, inputs)
+        if bias:
+            make.vector(name + ".bias", outputs, 0)
+
     make.matrix("token_embd.weight", len(tokens), hidden, spread=1.0)
     if arch == "gpt2":
         out.add_tensor("position_embd.weight", make.random.normal(0, 0.5, (context, hidden)).astype(np.float32))
-    head_dim = hidden // heads
+    for name in factors or ():
+        rope_dims = (keys or {}).get("rope.dimension_count", head_dim)
+        out.add_tensor(name, make.random.uniform(1, 8, rope_dims // 2).astype(np.float32))
+    every = arch in BIASES or biases
     for layer in range(layers):
         block = f"blk.{layer}."
-        make.vector(block + "attn_norm.weight", hidden, 1)
-        make.vector(block + "ffn_norm.weight", hidden, 1)
-        if arch == "llama":
-            make.matrix(block + "attn_q.weight", heads * head_dim, hidden)
-            make.matrix(block + "attn_k.weight", kv_heads * head_dim, hidden)
-            make.matrix(block + "attn_v.weight", kv_heads * head_dim, hidden)
-            make.matrix(block + "ffn_gate.weight", feed_forward, hidden)
+        if arch != "olmo2":
+            norm(block + "attn_norm")
+        if second_norm:
+            norm(block + "attn_norm_2")
+        if arch not in ("olmo2", "falcon"):
+            norm(block + "ffn_norm")
+        if arch in FUSED:
+            linear(block + "attn_qkv", q + 2 * kv, hidden, every)
         else:
-            make.vector(block + "attn_norm.bias", hidden, 0)
-            make.vector(block + "ffn_norm.bias", hidden, 0)
-            make.matrix(block + "attn_qkv.weight", 3 * hidden, hidden)
-            for name, size in (("attn_qkv", 3 * hidden), ("attn_output", hidden), ("ffn_up", feed_forward), ("ffn_down", hidden)):
-                make.vector(f"{block}{name}.bias", size, 0)
-        make.matrix(block + "attn_output.weight", hidden, heads * head_dim)
-        make.matrix(block + "ffn_up.weight", feed_forward, hidden)
-        make.matrix(block + "ffn_down.weight", hidden, feed_forward)
-    make.vector("output_norm.weight", hidden, 1)
-    if arch == "gpt2":
-        make.vector("output_norm.bias", hidden, 0)
+            for part, width in (("q", q), ("k", kv), ("v", kv)):
+                linear(f"{block}attn_{part}", width, hidden, every or arch == "qwen2")
+        if arch in QUERY_NORMS:
+            norm(block + "attn_q_norm", q if arch == "olmo2" else head_dim)
+            norm(block + "attn_k_norm", kv if arch == "olmo2" else head_dim)
+        if arch in GATED and not experts:
+            linear(block + "ffn_gate", feed_forward, hidden, every)
+        linear(block + "attn_output", hidden, q, every)
+        if experts:
+            make.matrix(block + "ffn_gate_inp.weight", experts, hidden)
+            for part, shape in (("gate", (feed_forward, hidden)), ("up", (feed_forward, hidden)), ("down", (hidden, feed_forward))):
+                make.matrix(f"{block}ffn_{part}_exps.weight", *shape, experts=experts)
+        else:
+            linear(block + "ffn_up", feed_forward * (2 if arch == "phi3" else 1), hidden, every)
+            linear(block + "ffn_down", hidden, feed_forward, every)
+        if arch in POST_NORMS:
+            norm(block + "post_attention_norm")
+            norm(block + "post_ffw_norm")
+    norm("output_norm")
     if not tied:
         make.matrix("output.weight", len(tokens), hidden)
     out.write_header_to_file()
@@ -155,7 +203,7 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
-    parser.add_argument("--arch", choices=("llama", "gpt2"), default="llama")
+    parser.add_argument("--arch", choices=ARCHITECTURES, default="llama")
     parser.add_argument("--types", default="F32", help="one or more of F32, F16, BF16, Q4_0, Q4_1, Q8_0, with commas")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--layers", type=int, default=3)

@@ -1,4 +1,4 @@
-"""The independent judge's forward pass: `llama` and `gpt2` GGUF files in numpy, written from the architectures'
+"""The independent judge's forward pass: GGUF files of every architecture in numpy, written from the published models'
 definitions and not from the C++ code. Weights come from the gguf package's `dequantize`, arithmetic is plain numpy.
 
     model = Reference("model.gguf")                  # float32 throughout
@@ -9,6 +9,8 @@ definitions and not from the C++ code. Weights come from the gguf package's `deq
 
 A Cache makes it incremental: forward(first, cache); forward(next, cache).
 """
+
+import math
 
 import gguf
 import numpy as np
@@ -70,27 +72,108 @@ class Cache:
         return k, v
 
 
+# What the published models do that their files do not say.
+LAYER_NORM = {"gpt2", "gptneox", "starcoder2", "falcon"}  # the others: root mean square
+ROTATES_HALVES = {"qwen2", "qwen3", "qwen3moe", "gemma2", "gemma3", "phi3", "gptneox", "starcoder2", "falcon", "olmo2"}
+GELU = {"gpt2": "tanh", "starcoder2": "tanh", "gptneox": "erf", "falcon": "erf"}  # the others gate: act(gate) * up
+GATES_BY_GELU = {"gemma2", "gemma3"}
+# Every layer but each n-th has a sliding window, where the file states one; 1: every layer.
+WINDOW_PERIOD = {"llama": 1, "phi3": 1, "gemma2": 2, "gemma3": 6, "olmo2": 4}
+KNOWN = LAYER_NORM | ROTATES_HALVES | {"llama", "granite"}
+
+
+def gelu(x, form):
+    if form == "tanh":
+        inner = x.dtype.type(math.sqrt(2 / math.pi)) * (x + x.dtype.type(0.044715) * x ** 3)
+        return x.dtype.type(0.5) * x * (1 + np.tanh(inner))
+    return (x * (0.5 * (1 + np.vectorize(math.erf)(x.astype(np.float64) / math.sqrt(2))))).astype(x.dtype)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 class Reference:
-    def __init__(self, path, dtype=np.float32, activations="float"):
+    def __init__(self, path, dtype=np.float32, activations="float", length=None):
+        """`length`: the longest text there will be, where RoPE depends on it; else that of the file."""
         if activations not in ("float", "int8"):
             raise ValueError("activations are `float` or `int8`")
         self.file, self.dtype, self.activations = File(path), dtype, activations
         arch = self.arch = self.file.key("general.architecture")
-        if arch not in ("llama", "gpt2"):
-            raise ValueError(f"the judge knows llama and gpt2, not {arch}")
-        key = lambda name, otherwise=None: self.file.key(f"{arch}.{name}", otherwise)
+        if arch not in KNOWN:
+            raise ValueError(f"the judge knows {sorted(KNOWN)}, not {arch}")
+        key = self.key
         self.layers = key("block_count")
         self.hidden = key("embedding_length")
         self.heads = key("attention.head_count")
         self.kv_heads = key("attention.head_count_kv", self.heads)
         self.head_dim = key("attention.key_length", self.hidden // self.heads)
-        self.rope_dims = key("rope.dimension_count", self.head_dim)
-        self.rope_base = float(key("rope.freq_base", 10000.0))
-        self.eps = float(key("attention.layer_norm_rms_epsilon" if arch == "llama" else "attention.layer_norm_epsilon"))
+        self.eps = float(key("attention.layer_norm_epsilon" if arch in LAYER_NORM else "attention.layer_norm_rms_epsilon"))
         self.weights = {}
         for name in self.file.tensors:
             self.weights[name] = self.file.weight(name).astype(dtype)
         self.head = "output.weight" if "output.weight" in self.weights else "token_embd.weight"
+        self.read_scales()
+        self.read_window()
+        if arch != "gpt2":
+            self.read_rope(length or key("context_length"))
+
+    def key(self, name, otherwise=None):
+        return self.file.key(f"{self.arch}.{name}", otherwise)
+
+    def read_scales(self):
+        gemma, key = self.arch in ("gemma2", "gemma3"), self.key
+        self.embedding_scale = math.sqrt(self.hidden) if gemma else float(key("embedding_scale", 1.0))
+        self.residual_scale = float(key("residual_scale", 1.0))
+        self.logit_divisor = float(key("logit_scale", 1.0))
+        self.score_cap = float(key("attn_logit_softcapping", 50.0 if self.arch == "gemma2" else 0.0))
+        self.logit_cap = float(key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0))
+        # The largest Gemmas divide by another width than that of a head.
+        largest = (self.arch, self.layers) in (("gemma2", 46), ("gemma3", 62))
+        self.attention_scale = float(key("attention.scale", 0.0)) or 1 / math.sqrt(self.hidden // self.heads if largest else self.head_dim)
+        self.parallel = self.arch == "falcon" or self.arch == "gptneox" and bool(key("use_parallel_residual", True))
+
+    def read_window(self):
+        self.window = self.key("attention.sliding_window", 4096 if self.arch == "gemma2" else 0)
+        period = self.key("attention.sliding_window_pattern", WINDOW_PERIOD.get(self.arch, 1))
+        if isinstance(period, list):
+            self.windowed = period
+        else:
+            self.windowed = [self.window > 0 and (period == 1 or layer % period != period - 1) for layer in range(self.layers)]
+
+    def read_rope(self, length):
+        key = self.key
+        self.rope_dims = key("rope.dimension_count", self.head_dim)
+        self.rope_base = float(key("rope.freq_base", 10000.0))
+        self.magnitude = 1.0
+        pairs = np.arange(self.rope_dims // 2)
+        plain = self.rope_base ** (-2.0 * pairs / self.rope_dims)
+        self.frequencies = plain
+        original = key("rope.scaling.original_context_length", key("context_length"))
+        for name in ("rope_freqs.weight", "rope_factors_long.weight" if length > original else "rope_factors_short.weight"):
+            if name in self.weights:
+                self.frequencies = self.frequencies / self.file.weight(name).astype(np.float64)
+        factor = float(key("rope.scaling.factor", float(key("rope.scale_linear", 1.0))))
+        kind = key("rope.scaling.type", "linear")
+        if "rope_factors_long.weight" in self.weights:
+            self.magnitude = float(key("rope.scaling.attn_factor", 1.0))
+        elif kind == "linear":
+            self.frequencies = self.frequencies / factor
+        elif kind == "yarn":
+            # arXiv:2309.00071: a pair that turns more than beta_fast times in the original context is kept, one that
+            # turns less than beta_slow times is interpolated, and between them the weight is linear in the pair's number.
+            at = lambda turns: self.rope_dims * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(self.rope_base))
+            low = max(math.floor(at(float(key("rope.scaling.yarn_beta_fast", 32.0)))), 0)
+            high = min(math.ceil(at(float(key("rope.scaling.yarn_beta_slow", 1.0)))), self.rope_dims - 1)
+            interpolated = np.clip((pairs - low) / max(high - low, 0.001), 0, 1)
+            self.frequencies = self.frequencies * (1 - interpolated) + self.frequencies / factor * interpolated
+            self.magnitude = 0.1 * math.log(factor) + 1
+        # Layers with a window that turn by a base of their own, which nothing scales.
+        self.window_frequencies = self.frequencies
+        if self.arch == "gemma3" or self.arch == "olmo2" and self.window:
+            base = float(key("rope.freq_base_swa", 10000.0 if self.arch == "gemma3" else self.rope_base))
+            self.window_frequencies = base ** (-2.0 * pairs / self.rope_dims)
 
     # ---- parts ---------------------------------------------------------------------------------------------------
 
@@ -101,58 +184,98 @@ class Reference:
         y = x @ self.weights[name].T
         return y if bias is None or bias not in self.weights else y + self.weights[bias]
 
+    def linear(self, x, name):
+        return self.matmul(x, name + ".weight", name + ".bias")
+
     def norm(self, x, name):
         weight = self.weights[name + ".weight"]
-        if self.arch == "llama":
+        if self.arch not in LAYER_NORM:
             return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.dtype(self.eps)) * weight
         centred = x - x.mean(axis=-1, keepdims=True)
         variance = np.mean(centred * centred, axis=-1, keepdims=True)
         return centred / np.sqrt(variance + self.dtype(self.eps)) * weight + self.weights[name + ".bias"]
 
-    def rope(self, x, positions):
-        """x [..., positions, head_dim]; pair i is dimensions 2i and 2i + 1, turned by position * base^(-2i / dims)."""
-        pairs = np.arange(self.rope_dims // 2)
-        angle = positions[:, None] * self.rope_base ** (-2.0 * pairs / self.rope_dims)  # float64 [positions, pairs]
-        cos, sin = np.cos(angle).astype(self.dtype), np.sin(angle).astype(self.dtype)
+    def norm_if_any(self, x, *names):
+        """By the first of these norms that the model has; x itself if it has none."""
+        for name in names:
+            if name + ".weight" in self.weights:
+                return self.norm(x, name)
+        return x
+
+    def rope(self, x, positions, windowed=False):
+        """x [..., positions, head_dim]; turns pairs of the first rope_dims dimensions."""
+        angle = positions[:, None] * (self.window_frequencies if windowed else self.frequencies)  # float64 [positions, pairs]
+        magnitude = 1.0 if windowed and self.window_frequencies is not self.frequencies else self.magnitude
+        cos, sin = (np.cos(angle) * magnitude).astype(self.dtype), (np.sin(angle) * magnitude).astype(self.dtype)
+        half = self.rope_dims // 2
+        if self.arch in ROTATES_HALVES:
+            first, second = slice(0, half), slice(half, self.rope_dims)
+        else:
+            first, second = slice(0, self.rope_dims, 2), slice(1, self.rope_dims, 2)
         out = x.copy()
-        even, odd = x[..., 0:self.rope_dims:2], x[..., 1:self.rope_dims:2]
-        out[..., 0:self.rope_dims:2] = even * cos - odd * sin
-        out[..., 1:self.rope_dims:2] = even * sin + odd * cos
+        out[..., first] = x[..., first] * cos - x[..., second] * sin
+        out[..., second] = x[..., first] * sin + x[..., second] * cos
         return out
 
-    def attention(self, q, k, v, first):
+    def attention(self, q, k, v, first, windowed=False):
         """q [..., heads, rows, head_dim], k and v [..., kv_heads, positions, head_dim]; row r has position first + r."""
         rows, positions = q.shape[-2], k.shape[-2]
         group = self.heads // self.kv_heads
         q = q.reshape(*q.shape[:-3], self.kv_heads, group * rows, self.head_dim)
-        scores = q @ np.swapaxes(k, -1, -2) / self.dtype(np.sqrt(self.head_dim))
+        scores = q @ np.swapaxes(k, -1, -2) * self.dtype(self.attention_scale)
+        if self.score_cap:
+            scores = self.dtype(self.score_cap) * np.tanh(scores / self.dtype(self.score_cap))
         scores = scores.reshape(*scores.shape[:-2], group, rows, positions)
-        later = np.arange(positions)[None, :] > first + np.arange(rows)[:, None]
-        scores[..., later] = -np.inf
+        distance = first + np.arange(rows)[:, None] - np.arange(positions)[None, :]
+        unseen = distance < 0
+        if windowed:
+            unseen |= distance >= self.window
+        scores[..., unseen] = -np.inf
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)
         out = scores.reshape(*scores.shape[:-3], group * rows, positions) @ v
         return out.reshape(*out.shape[:-3], self.heads, rows, self.head_dim)
 
+    def activate(self, gate, up):
+        return (gelu(gate, "tanh") if self.arch in GATES_BY_GELU else gate / (1 + np.exp(-gate))) * up
+
     def feed_forward(self, x, block):
-        if self.arch == "llama":
-            gate = self.matmul(x, block + "ffn_gate.weight")
-            up = self.matmul(x, block + "ffn_up.weight")
-            return self.matmul(gate / (1 + np.exp(-gate)) * up, block + "ffn_down.weight")
-        up = self.matmul(x, block + "ffn_up.weight", block + "ffn_up.bias")
-        inner = self.dtype(np.sqrt(2 / np.pi)) * (up + self.dtype(0.044715) * up ** 3)
-        return self.matmul(self.dtype(0.5) * up * (1 + np.tanh(inner)), block + "ffn_down.weight", block + "ffn_down.bias")
+        if block + "ffn_gate_inp.weight" in self.weights:
+            return self.experts(x, block)
+        up = self.linear(x, block + "ffn_up")
+        if self.arch in GELU:
+            return self.linear(gelu(up, GELU[self.arch]), block + "ffn_down")
+        gate, up = np.split(up, 2, axis=-1) if self.arch == "phi3" else (self.linear(x, block + "ffn_gate"), up)
+        return self.linear(self.activate(gate, up), block + "ffn_down")
+
+    def experts(self, x, block):
+        """Each row by the experts whose router logits are its largest, weighted by a softmax over those."""
+        router = self.matmul(x, block + "ffn_gate_inp.weight")
+        used = self.key("expert_used_count")
+        chosen = np.argsort(-router, axis=-1, kind="stable")[..., :used]
+        shares = softmax(np.take_along_axis(router, chosen, axis=-1))
+        out = np.zeros_like(x)
+        gates, ups, downs = (self.weights[f"{block}ffn_{part}_exps.weight"] for part in ("gate", "up", "down"))
+        for expert in range(router.shape[-1]):
+            share = (shares * (chosen == expert)).sum(axis=-1, keepdims=True)
+            out += share * (self.activate(x @ gates[expert].T, x @ ups[expert].T) @ downs[expert].T)
+        return out
 
     def project(self, x, block):
         """-> q, k, v, each [..., heads, rows, head_dim]"""
         if block + "attn_qkv.weight" in self.weights:
-            fused = self.matmul(x, block + "attn_qkv.weight", block + "attn_qkv.bias")
+            fused = self.linear(x, block + "attn_qkv")
             width = self.kv_heads * self.head_dim
             parts = np.split(fused, [fused.shape[-1] - 2 * width, fused.shape[-1] - width], axis=-1)
         else:
-            parts = [self.matmul(x, f"{block}attn_{part}.weight", f"{block}attn_{part}.bias") for part in "qkv"]
-        return [np.swapaxes(part.reshape(*part.shape[:-1], -1, self.head_dim), -2, -3) for part in parts]
+            parts = [self.linear(x, f"{block}attn_{part}") for part in "qkv"]
+        heads = lambda part: np.swapaxes(part.reshape(*part.shape[:-1], -1, self.head_dim), -2, -3)
+        if self.arch == "olmo2":  # its norms span all heads, the others' are of each head
+            parts[:2] = self.norm(parts[0], block + "attn_q_norm"), self.norm(parts[1], block + "attn_k_norm")
+            return [heads(part) for part in parts]
+        q, k, v = [heads(part) for part in parts]
+        return self.norm_if_any(q, block + "attn_q_norm"), self.norm_if_any(k, block + "attn_k_norm"), v
 
     # ---- the pass ------------------------------------------------------------------------------------------------
 
@@ -168,25 +291,32 @@ class Reference:
         seen = {} if seen is None else seen
         cache = cache if cache is not None else Cache()
         positions = cache.length + np.arange(tokens.shape[-1])
-        x = self.weights["token_embd.weight"][tokens]
+        x = self.weights["token_embd.weight"][tokens] * self.dtype(self.embedding_scale)
         if self.arch == "gpt2":
             x = x + self.weights["position_embd.weight"][positions]
         for layer in range(self.layers):
             block = f"blk.{layer}."
             seen[layer] = x
-            q, k, v = self.project(self.norm(x, block + "attn_norm"), block)
-            if self.arch == "llama":
-                q, k = self.rope(q, positions), self.rope(k, positions)
+            q, k, v = self.project(self.norm_if_any(x, block + "attn_norm_2", block + "attn_norm"), block)
+            windowed = bool(self.windowed[layer])
+            if self.arch != "gpt2":
+                q, k = self.rope(q, positions, windowed), self.rope(k, positions, windowed)
             k, v = cache.extend(layer, k, v)
-            mixed = np.swapaxes(self.attention(q, k, v, cache.length), -2, -3)
-            x = x + self.matmul(mixed.reshape(*mixed.shape[:-2], -1), block + "attn_output.weight", block + "attn_output.bias")
-            x = x + self.feed_forward(self.norm(x, block + "ffn_norm"), block)
+            mixed = np.swapaxes(self.attention(q, k, v, cache.length, windowed), -2, -3)
+            mixed = self.linear(mixed.reshape(*mixed.shape[:-2], -1), block + "attn_output")
+            mixed = self.norm_if_any(mixed, block + "post_attention_norm") * self.dtype(self.residual_scale)
+            # What the feed-forward part reads: with parallel residuals the stream as attention found it, and then
+            # Falcon's has no norm of its own.
+            norms = [block + "ffn_norm"] + [block + "attn_norm"] * (self.arch == "falcon")
+            added = self.feed_forward(self.norm_if_any(x if self.parallel else x + mixed, *norms), block)
+            x = x + mixed + self.norm_if_any(added, block + "post_ffw_norm") * self.dtype(self.residual_scale)
         seen[self.layers] = x
         cache.length += tokens.shape[-1]
         return self.norm(x, "output_norm")
 
     def forward(self, tokens, cache=None):
-        return self.matmul(self.hidden_rows(tokens, cache), self.head)
+        logits = self.matmul(self.hidden_rows(tokens, cache), self.head) / self.dtype(self.logit_divisor)
+        return self.dtype(self.logit_cap) * np.tanh(logits / self.dtype(self.logit_cap)) if self.logit_cap else logits
 
     def generate(self, tokens, count):
         """Greedy continuation."""

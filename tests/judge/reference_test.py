@@ -17,9 +17,10 @@ class RandomModels(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.models = {}
-        for arch in ("llama", "gpt2"):
+        for arch in random_model.ARCHITECTURES:
             path = os.path.join(cls.folder.name, f"{arch}.gguf")
-            random_model.write(path, arch, ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"), seed=7)
+            random_model.write(path, arch, ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"), seed=7, experts=4 * (arch == "qwen3moe"),
+                               keys={"attention.sliding_window": 15} if arch in random_model.WINDOWS else None)
             cls.models[arch] = path
         cls.tokens = np.random.default_rng(3).integers(0, 256, 40)
 

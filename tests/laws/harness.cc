@@ -10,6 +10,7 @@
 #include "draft/expression.h"
 #include "draft/model_drafter.h"
 #include "draft/registry.h"
+#include "model/architectures.h"
 #include "model/random_head.h"
 #include "model/random_model.h"
 
@@ -351,6 +352,28 @@ const LawModel& smollm2() {
     return *loaded;
   }();
   return model;
+}
+
+const std::vector<LawModel>& every_architecture() {
+  static const std::vector<LawModel> models = [] {
+    std::vector<LawModel> made;
+    RandomModelOptions shape;
+    shape.formats = {"Q8_0", "Q4_0", "F16"};
+    shape.head_dim = 32;
+    shape.layers = 3;
+    shape.seed = 11;
+    for (const Architecture& row : architectures()) {
+      RandomModelOptions options = shape;
+      options.architecture = row.name;
+      options.window = row.window_period > 0 ? 21 : 0;
+      if (row.name == "gpt2") options.kv_heads = options.heads;
+      made.push_back(make_random(options.architecture, options));
+    }
+    shape.experts = 5;
+    made.push_back(make_random("llama-experts", shape));
+    return made;
+  }();
+  return models;
 }
 
 std::vector<const LawModel*> random_models() { return {&random_llama(), &random_gpt2()}; }

@@ -35,6 +35,9 @@ slim_llama();  // a slimmable draft of widths 0.5, 0.75 and 1 with an exit, the 
 // A random draft head's file for a model, whose output knows most of the vocabulary.
 std::string head_for(const LawModel& model);
 const LawModel& smollm2();
+// A small random model of every row of the table of architectures, llama's with a sliding window, and one of
+// a llama with experts.
+const std::vector<LawModel>& every_architecture();
 std::vector<const LawModel*> random_models();
 
 struct Case {
