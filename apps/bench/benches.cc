@@ -3,6 +3,7 @@
 #include <coppice/coppice.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "files.h"
 #include "options.h"
@@ -22,6 +23,7 @@ void add_bench(CLI::App& app, const Choose& choose) {
   add_staged(*bench, choose);
   add_requests(*bench, choose);
   add_adaptive(*bench, choose);
+  add_reaction(*bench, choose);
 }
 
 void ReportFlags::add(CLI::App& command) {
@@ -88,6 +90,10 @@ std::string machine_line(const MachineSpeed& machine) {
   return fmt::format("{}, {} threads, {}: at best {:.1f} int8 and {:.1f} f32 billion multiply-adds a second",
                      info["cpu"].get<std::string>(), machine.threads, machine.isa,
                      machine.int8_peak.median / 1e9, machine.f32_peak.median / 1e9);
+}
+
+double clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 double quantile(std::vector<double> values, double share) {

@@ -19,6 +19,7 @@ void add_load(CLI::App& bench, const Choose& choose);
 void add_staged(CLI::App& bench, const Choose& choose);
 void add_requests(CLI::App& bench, const Choose& choose);
 void add_adaptive(CLI::App& bench, const Choose& choose);
+void add_reaction(CLI::App& bench, const Choose& choose);
 
 // --json FILE.
 struct ReportFlags {
@@ -44,6 +45,7 @@ Result<int> ended(const Error& error);
 // "AMD EPYC, 2 threads, avx512vnni: int8 470.1, f32 117.5 billion multiply-adds a second"
 std::string machine_line(const MachineSpeed& machine);
 std::string percent(double share);  // "84%"
+double clock_seconds();             // of a clock that only goes on
 // The value that a share of all is not above, between the two nearest; 0 where there are none.
 double quantile(std::vector<double> values, double share);
 double median(std::vector<double> values);

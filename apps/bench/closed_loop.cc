@@ -1,20 +1,12 @@
 #include "bench/closed_loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "bench/benches.h"
 #include "terminal.h"
 
 namespace coppice::app {
-namespace {
-
-double clock_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 double Answered::tokens_per_second() const {
   const auto behind = static_cast<double>(generation.tokens.size()) - 1;
   return behind > 0 && whole > first_token ? behind / (whole - first_token) : 0;

@@ -19,6 +19,21 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kNoteEvery = 60;  // seconds between lines of progress where nobody sees a bar
 
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+ordered_json load_average() {
+  double loads[3] = {0, 0, 0};
+  const int n = getloadavg(loads, 3);
+  return std::vector<double>(loads, loads + std::max(0, n));
+}
+
 class Progress {
  public:
   explicit Progress(Journal& journal) : journal_(journal) {}
@@ -34,9 +49,13 @@ class Progress {
     for (const Work& work : works) {
       if (journal_.has(work.key)) continue;
       show(work);
+      ordered_json state = {{"begun", utc_now()}, {"load_before", load_average()}};
       auto record = work.measure();
       if (interrupted()) return false;
       if (!record) return tl::unexpected(record.error());
+      state["ended"] = utc_now();
+      state["load_after"] = load_average();
+      (*record)["state"] = state;
       if (Status kept = journal_.add(work.key, *record); !kept) return tl::unexpected(kept.error());
       done_ += work.weight;
       ++finished_;
@@ -66,21 +85,6 @@ class Progress {
   std::size_t open_ = 0, finished_ = 0;
 };
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32] = "";
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
-ordered_json load_average() {
-  double loads[3] = {0, 0, 0};
-  const int n = getloadavg(loads, 3);
-  return std::vector<double>(loads, loads + std::max(0, n));
-}
-
 bool all_same(const std::vector<ordered_json>& records) {
   for (const ordered_json& record : records) {
     if (!record.contains("modes")) continue;
@@ -89,6 +93,20 @@ bool all_same(const std::vector<ordered_json>& records) {
     }
   }
   return true;
+}
+
+// From the first record to the last, whichever run measured them.
+ordered_json state_of(const std::vector<ordered_json>& records) {
+  ordered_json state = {{"begun", ""}, {"load_before", {}}, {"ended", ""}, {"load_after", {}}};
+  bool any = false;
+  for (const ordered_json& record : records) {
+    const auto its = record.find("state");
+    if (its == record.end()) continue;
+    if (!any) state = *its;
+    any = true;
+    for (const char* field : {"ended", "load_after"}) state[field] = (*its)[field];
+  }
+  return state;
 }
 
 }  // namespace
@@ -110,19 +128,16 @@ Result<int> LongRun::run(const ReportFlags& report) const {
   for (const auto& [mode, why] : left_out.items())
     note("[{} is left out: {}]\n", mode, why.get<std::string>());
   catch_interrupts();
-  ordered_json state = {{"begun", utc_now()}, {"load_before", load_average()}};
   auto finished = Progress(*journal).all(works);
   clear_progress();
   if (!finished) return tl::unexpected(finished.error());
-  state["ended"] = utc_now();
-  state["load_after"] = load_average();
   print(journal->records());
   if (!*finished) {
     note("[stopped; {}]\n",
          report.path.empty() ? "with --json FILE the same command would go on" : "the same command goes on");
     return kInterrupted;
   }
-  const ordered_json whole = {{"state", state},
+  const ordered_json whole = {{"state", state_of(journal->records())},
                               {"model", model},
                               {"settings", settings},
                               {"left_out", left_out},

@@ -73,6 +73,9 @@ struct Request {
   std::optional<int> width;
   std::optional<float> price;
   std::optional<float> pass_price;
+  // The answer's first tokens, instead of what would be drawn: to measure ways of guessing on a text that is
+  // given (teacher forcing). With `acceptance = rejection` they are refused.
+  std::vector<Token> forced;
   double timeout_seconds = 0;  // from submit(); what has come until then is the answer. 0: none
   bool trace = false;          // Event::tree
   bool show_special = false;   // spell control tokens out in the text

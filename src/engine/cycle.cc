@@ -282,7 +282,15 @@ Result<Draw> Engine::draw(Active& request, int node) {
   std::span<const float> logits = context_->logits(request.first_row + node);
   if (setup_.on_logits) setup_.on_logits(request.id, state.index(), logits);
   const LogitRow row{logits, context_->maxima(request.first_row + node)};
-  if (!request.rejection) return request.sampler.draw(row, state, scratch_);
+  if (!request.rejection) {
+    COPPICE_TRY(Draw drawn, request.sampler.draw(row, state, scratch_));
+    const std::size_t at = request.generation.tokens.size();
+    if (at >= request.request.forced.size()) return drawn;
+    drawn.token = request.request.forced[at];
+    if (request.sampler.options().logprobs < 0) return drawn;
+    COPPICE_TRY_STATUS(request.sampler.distribution(row, state, scratch_));
+    return request.sampler.describe(drawn.token, scratch_);
+  }
   COPPICE_TRY_STATUS(request.sampler.distribution(row, state, scratch_));
   Token children[kMaxTreeNodes];
   std::size_t count = 0;

@@ -168,6 +168,15 @@ Result<std::uint64_t> Engine::submit(Request request) {
         "the prompt has {} tokens and the context holds {}; shorten it or ask for a larger context",
         request.prompt.size(), setup_.context));
   }
+  for (Token token : request.forced) {
+    if (token < 0 || token >= vocab) {
+      return fail(
+          fmt::format("the forced answer has token id {}; the vocabulary ends at {}", token, vocab - 1));
+    }
+  }
+  if (!request.forced.empty() && request.sampling.acceptance == Acceptance::rejection) {
+    return fail("a forced answer is not drawn, so acceptance = rejection cannot be had with it; use keyed");
+  }
   if (!(request.timeout_seconds >= 0)) {
     return fail(fmt::format("timeout_seconds = {}: it must be 0 (none) or more", request.timeout_seconds));
   }

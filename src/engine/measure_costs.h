@@ -18,7 +18,7 @@ struct MeasureOptions {
 };
 
 // Runs passes on sequences of the context, all of which must be closed, and closes them again. Statistics of
-// the context begin anew. Medians of a few rounds.
+// the context begin anew. Of the times of a pass the lower quartile counts.
 Result<CostTable> measure_costs(Context& context, const MeasureOptions& options);
 
 }  // namespace coppice::core

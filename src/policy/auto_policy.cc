@@ -7,10 +7,14 @@
 namespace coppice::core {
 namespace {
 
+// Guesses must look so much better than none. The best of many counts by costs and chances that are estimates
+// is seldom as good as it looks; and a gain that small is not worth the risk of a loss.
+constexpr double kWorth = 1.04;
 constexpr double kProbing = 0.015;  // of all time may go into probes
 constexpr int kBetweenProbes = 4;   // passes
 constexpr double kCuriosity = 32;   // of its guessed cost a first try may go beyond what there is to spend
-constexpr double kStall = 4;        // a pass with prompt rows may take so many times what it takes without
+constexpr double kStall = 4;        // a pass with prompt rows may take so many times what it takes without,
+constexpr double kUnseen = 0.1;     // or so many seconds: a stream that stands still as long is not seen to
 constexpr int kLeastPromptRows = 16;
 constexpr double kRecent = 0.9;    // of the rate, what a pass leaves of those before it
 constexpr double kStep = 1.0 / 8;  // of a request's accounts
@@ -67,7 +71,7 @@ double AutoPolicy::seconds_of(const Memory& memory, Way way, double plain) const
 
 AutoPolicy::Way AutoPolicy::best_way(const Memory& memory, double plain) const {
   Way best = kPlain;
-  double rate = 1 / plain;
+  double rate = kWorth / plain;
   for (const Way way : {kCheap, kAll}) {
     const double its = memory.ways[way].tokens / seconds_of(memory, way, plain);
     if (there(way) && its > rate) best = way, rate = its;
@@ -147,7 +151,7 @@ void AutoPolicy::plan(std::span<Decoding> requests) {
 int AutoPolicy::prompt_rows(std::span<const Decoding> requests, int most) const {
   if (requests.empty()) return most;
   PassShape shape = roots(requests);
-  const double longest = kStall * costs_.seconds(shape);
+  const double longest = std::max(kStall * costs_.seconds(shape), kUnseen);
   const double rows = shape.rows;
   int fit = std::min(most, kLeastPromptRows), high = most;  // the most that fit lie from one to the other
   while (fit < high) {
@@ -192,7 +196,7 @@ void AutoPolicy::offer(std::span<Decoding> requests) {
 // How many of offers_ make the best rate. `pass`: without them; `spent`: seconds to be counted beside it.
 std::size_t AutoPolicy::best_count(std::span<const Decoding> requests, PassShape pass, double spent) const {
   double tokens = static_cast<double>(requests.size());
-  double best_tokens = tokens, best_seconds = costs_.seconds(pass) + spent;
+  double best_tokens = kWorth * tokens, best_seconds = costs_.seconds(pass) + spent;
   std::size_t best = 0;
   for (std::size_t i = 0; i < offers_.size(); ++i) {
     pass.add_row(requests[static_cast<std::size_t>(offers_[i].request)].length);
@@ -222,7 +226,7 @@ void AutoPolicy::trim(std::span<Decoding> requests, int prompt_rows) {
   const double alone = costs_.seconds(shape_);
   shape_.rows += prompt_rows * costs_.prompt_row();
   // Prompts are read whatever is guessed: what they add to the pass is no reason to guess more beside them.
-  const double prompts = costs_.seconds(shape_) - alone;
+  const double without = costs_.seconds(shape_), prompts = without - alone;
   const double spent = usual_drafting(requests) - prompts;
   const std::size_t count = best_count(requests, shape_, spent);
   taken_.assign(requests.size(), 0);
@@ -234,6 +238,9 @@ void AutoPolicy::trim(std::span<Decoding> requests, int prompt_rows) {
     memory_of(requests[r]).expected += offers_[i].value;
   }
   const double whole = costs_.seconds(shape_);
+  int guesses = 0;
+  for (std::size_t r = 0; r < requests.size(); ++r)
+    guesses += requests[r].by_value ? taken_[r] : requests[r].wanted;
   double tokens = 0;
   for (std::size_t r = 0; r < requests.size(); ++r) {
     Memory& memory = memory_of(requests[r]);
@@ -241,9 +248,9 @@ void AutoPolicy::trim(std::span<Decoding> requests, int prompt_rows) {
     memory.needed += kStep * (taken_[r] - memory.needed);
     memory.reach = std::max(2 + 2 * taken_[r], memory.reach * 3 / 4);
     const int kept = requests[r].by_value ? taken_[r] : requests[r].wanted;
-    PassShape without = shape_;
-    without.add_row(requests[r].length, -kept);
-    memory.added = kept > 0 ? whole - costs_.seconds(without) : 0;
+    // Its share, and not what would be saved without it alone: where rows come in steps nobody's guesses seem
+    // to cost anything beside the others', while all together do.
+    memory.added = kept > 0 ? (whole - without) * kept / guesses : 0;
     requests[r].tree->keep_best(kept);
   }
   tokens_ = kRecent * tokens_ + tokens;

@@ -172,10 +172,42 @@ TEST(AutoPolicy, NodesOfAllRequestsAreTakenInOrderOfValue) {
 }
 
 TEST(AutoPolicy, ManyAtOnceGetThinnerTrees) {
-  World one(usual_costs()), many(usual_costs(), 16);
-  for (int i = 0; i < 50; ++i) one.pass(0.8f, 0.8), many.pass(0.8f, 0.8);
-  EXPECT_LT(many.nodes / 16.0, 0.8 * one.nodes);
-  EXPECT_GT(many.nodes, 0);
+  World one(usual_costs()), three(usual_costs(), 3);
+  for (int i = 0; i < 50; ++i) one.pass(0.8f, 0.8), three.pass(0.8f, 0.8);
+  EXPECT_LT(three.nodes / 3.0, 0.8 * one.nodes);
+  EXPECT_GT(three.nodes, 0);
+}
+
+// A row brings 0.8 tokens in a fifth of a pass, less than the 16 tokens of the 3.4 passes that 16 rows take.
+TEST(AutoPolicy, SoManyAtOnceThatNoGuessPaysGoPlain) {
+  World world(usual_costs(), 16);
+  for (int i = 0; i < 100; ++i) world.pass(0.8f, 0.8);
+  world.begin_counting();
+  for (int i = 0; i < 400; ++i) world.pass(0.8f, 0.8);
+  EXPECT_LT(world.nodes, 0.02 * 16 * 400) << "but for probes";
+  EXPECT_GT(world.tokens / world.seconds, 0.97 * 16 / 3.4);
+}
+
+// Beside the guesses of the others those of one seem to cost nothing where rows come in a step.
+TEST(AutoPolicy, AStepThatNobodyWouldPayAloneIsNotPaidTogether) {
+  CostTable steps;
+  steps.points = {{1, 1}, {4, 1}, {5, 2.6}, {12, 2.6}, {112, 22.6}};
+  World world(steps, 4);
+  for (int i = 0; i < 100; ++i) world.pass(0.8f, 0.8);
+  world.begin_counting();
+  for (int i = 0; i < 400; ++i) world.pass(0.8f, 0.8);
+  EXPECT_GT(world.tokens / world.seconds, 0.97 * 4);
+}
+
+TEST(AutoPolicy, AStreamStandsStillForATenthOfASecondIfThatIsLonger) {
+  CostTable fast;  // a hundred times as fast: four passes are 40 ms
+  for (const CostPoint& point : usual_costs().points)
+    fast.points.push_back({point.rows, point.seconds / 100});
+  World world(fast);
+  world.plan();
+  const int rows = world.policy.prompt_rows(world.decoding, 512);
+  EXPECT_LE(world.truth.seconds({1.0 + rows, 100, 100.0 * (1 + rows)}), 0.1);
+  EXPECT_GT(world.truth.seconds({2.0 + rows, 100, 100.0 * (2 + rows)}), 0.1) << "one more would fit";
 }
 
 TEST(AutoPolicy, IsNeverMuchSlowerThanPlainWhateverTheMixerSays) {

@@ -13,7 +13,7 @@
 namespace coppice::core {
 namespace {
 
-constexpr std::string_view kFirst = "coppice costs 1";
+constexpr std::string_view kFirst = "coppice costs 2";
 
 }  // namespace
 

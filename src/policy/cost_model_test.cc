@@ -133,7 +133,7 @@ TEST_F(CostFile, DamagedSaysHow) {
     write(whole.substr(0, length));
     EXPECT_NE(problem(), "loaded") << "cut off behind " << length << " bytes";
   }
-  const std::string head = "coppice costs 1\nthis machine\n", tail = "context 0 0 1\nend\n";
+  const std::string head = "coppice costs 2\nthis machine\n", tail = "context 0 0 1\nend\n";
   write(head + "rows 4 1\nrows 1 1\n" + tail);
   EXPECT_NE(problem().find("rows 1 in 1 seconds cannot be"), std::string::npos) << problem();
   write(head + "rows 1 -1\n" + tail);

@@ -218,6 +218,44 @@ TEST(Requests, PassesThatAreSharedCountOnceInTheSum) {
   EXPECT_LE(sum.draft_passes, sum.target_passes * 16u);  // depth 8, and not twice that for two requests
 }
 
+TEST(Requests, AForcedAnswerIsWrittenAsItIsAndGoesOnAsDrawn) {
+  const LawModel& model = random_llama();
+  Case c = chat_case(20, 6);
+  c.sampling.logprobs = 0;
+  const Outcome drawn = run(model, c);
+  for (const char* drafters : {"", "lookup"}) {
+    c.drafters = drafters;
+    auto engine = make_engine(model, c);
+    ASSERT_TRUE(engine);
+    Request own = request_of(c);
+    own.forced.assign(drawn.ids.begin(), drawn.ids.begin() + 10);
+    const Generation same = finish(*engine, submit(*engine, own));
+    EXPECT_EQ(ids_of(same), drawn.ids);
+    for (std::size_t i = 0; i < same.tokens.size(); ++i)
+      EXPECT_EQ(same.tokens[i].logprob, drawn.generation.tokens[i].logprob);
+    Request other = request_of(c);
+    other.forced = {40, 41, 42, 40, 41, 42, 40, 41, 42, 40, 41, 42, 40,
+                    41, 42, 40, 41, 42, 40, 41, 42, 40, 41, 42, 7};
+    const Generation given = finish(*engine, submit(*engine, other));
+    EXPECT_EQ(ids_of(given), std::vector<Token>(other.forced.begin(), other.forced.begin() + 24));
+    if (*drafters != '\0') EXPECT_GT(given.stats.accepted, 8u);
+  }
+}
+
+TEST(Requests, AForcedAnswerThatCannotBeIsRefused) {
+  const LawModel& model = random_llama();
+  Case c = chat_case(20, 6);
+  auto engine = make_engine(model, c);
+  ASSERT_TRUE(engine);
+  Request request = request_of(c);
+  request.forced = {1000000};
+  EXPECT_NE(engine->submit(request).error().message.find("the forced answer has token id 1000000"),
+            std::string::npos);
+  request.forced = {5};
+  request.sampling.acceptance = Acceptance::rejection;
+  EXPECT_NE(engine->submit(request).error().message.find("rejection"), std::string::npos);
+}
+
 TEST(Requests, RejectionGivesLogProbabilitiesToo) {
   const LawModel& model = random_llama();
   Case c = chat_case(20, 4);
