@@ -75,7 +75,7 @@ class Page:
 
 
 def short(loads):
-    return " ".join(f"{load:.2f}" for load in loads)
+    return " ".join(f"{load:.2f}" for load in loads or []) or "not known"
 
 
 def isa_of(settings):

@@ -67,11 +67,6 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::make(Vocabulary vocabulary) 
                           show_token(vocabulary.model), known));
 }
 
-std::vector<Token> Tokenizer::encode(std::string_view text, bool parse_special) const {
-  const TextPart part{text, parse_special};
-  return encode({&part, 1});
-}
-
 std::vector<Token> Tokenizer::encode(std::span<const TextPart> parts) const {
   std::string joined;
   std::string_view text;
