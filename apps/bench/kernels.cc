@@ -99,7 +99,11 @@ void add_kernels(CLI::App& bench, const Choose& choose) {
   const auto option = [&](const char* name, auto& value, const char* help) {
     return command->add_option(name, value, help)->capture_default_str();
   };
-  option("--kinds", o.kinds, "packed weights: q4, q4_offset, q8, f16, bf16, f32; default: all")
+  option(
+      "--kinds", o.kinds,
+      "packed weights: q4 (of Q4_0), q4_offset (Q4_1), q8 (Q8_0), q5, q5_offset (Q5_0, Q5_1), q4_table "
+      "(IQ4_NL), q4_power (MXFP4), q2_super to q6_super (Q2_K to Q6_K), q4_table_super (IQ4_XS), f16, bf16, "
+      "f32; default: all")
       ->delimiter(',');
   option("--rows", o.rows, "rows of the matmuls")->delimiter(',');
   option("--positions", o.positions, "positions of attention")->delimiter(',');

@@ -36,7 +36,7 @@ struct KernelBenchOptions {
   // The shape whose matrices are made, at random: that of SmolLM2-135M. The head is left out.
   int hidden = 576, feed_forward = 1536, heads = 9, kv_heads = 3, head_dim = 64, layers = 30;
   int vocab = 49152;               // of noise and argmax
-  std::vector<std::string> kinds;  // of packed weights: q4, q4_offset, q8, f16, ...; empty: all
+  std::vector<std::string> kinds;  // of packed weights: q4, q4_offset, q8, q4_super, f16, ...; empty: all
   std::vector<int> rows = {1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 512};
   std::vector<int> positions = {256, 2048};  // of attention
   int repeats = 7;

@@ -16,9 +16,24 @@ struct KindName {
   const char* name;
   core::PackedKind kind;
 };
-constexpr KindName kKinds[] = {{"q4", core::PackedKind::q4},     {"q4_offset", core::PackedKind::q4_offset},
-                               {"q8", core::PackedKind::q8},     {"f16", core::PackedKind::f16},
-                               {"bf16", core::PackedKind::bf16}, {"f32", core::PackedKind::f32}};
+using core::PackedKind;
+constexpr KindName kKinds[] = {{"q4", PackedKind::q4},
+                               {"q4_offset", PackedKind::q4_offset},
+                               {"q8", PackedKind::q8},
+                               {"q5", PackedKind::q5},
+                               {"q5_offset", PackedKind::q5_offset},
+                               {"q4_table", PackedKind::q4_table},
+                               {"q4_power", PackedKind::q4_power},
+                               {"q2_super", PackedKind::q2_super},
+                               {"q3_super", PackedKind::q3_super},
+                               {"q4_super", PackedKind::q4_super},
+                               {"q5_super", PackedKind::q5_super},
+                               {"q6_super", PackedKind::q6_super},
+                               {"q4_table_super", PackedKind::q4_table_super},
+                               {"f16", PackedKind::f16},
+                               {"bf16", PackedKind::bf16},
+                               {"f32", PackedKind::f32}};
+static_assert(std::size(kKinds) == core::kPackedKinds);
 struct CacheName {
   const char* name;
   core::CacheType type;
@@ -69,7 +84,7 @@ Status KernelBench::matmuls(const KindName& kind) {
   COPPICE_TRY(const Matrices matrices, make_matrices(options_, kind.kind));
   const int most = *std::max_element(options_.rows.begin(), options_.rows.end());
   const int q = options_.heads * options_.head_dim,
-            widest = std::max({options_.hidden, q, options_.feed_forward});
+            widest = core::whole_units(kind.kind, std::max({options_.hidden, q, options_.feed_forward}));
   Activations rows(most, widest, widest);
   std::vector<std::span<const std::byte>> bytes;
   for (const core::PackedMatrix& matrix : matrices.all)
@@ -86,8 +101,7 @@ Status KernelBench::matmuls(const KindName& kind) {
           core::MatmulTask task;
           task.weights = &matrix;
           task.x = rows.x.data();
-          task.q = {rows.codes.data(), rows.scales.data(), rows.scaled_sums.data(), rows.sums.data(),
-                    matrix.inputs};
+          task.q = rows.rows(matrix.inputs);
           task.y = rows.y.data(), task.y_stride = rows.stride, task.rows = count;
           const core::Span1 part = core::share(matrix.groups(), thread, pool_.size());
           if (part.begin < part.end) kernels_.matmul(task, part.begin, part.end);
@@ -231,11 +245,7 @@ Status KernelBench::small_ones() {
       {"rms_norm", hidden, 2 * f * hidden, [&] { k.rms_norm(x.data(), x.data(), 1e-5f, hidden, y.data()); }},
       {"layer_norm", hidden, 3 * f * hidden,
        [&] { k.layer_norm(x.data(), x.data(), z.data(), 1e-5f, hidden, y.data()); }},
-      {"quantize_row", hidden, f * hidden,
-       [&] {
-         sink = k.quantize_row(x.data(), hidden, quantised.codes.data(), quantised.scales.data(),
-                               quantised.scaled_sums.data(), quantised.sums.data());
-       }},
+      {"quantize_row", hidden, f * hidden, [&] { sink = k.quantize_row(x.data(), quantised.rows(hidden)); }},
       {"add", hidden, 2 * f * hidden, [&] { k.add(x.data(), z.data(), hidden); }},
       {"silu_mul", wide, 2 * f * wide, [&] { k.silu_mul(x.data(), x.data(), y.data(), wide); }},
       {"gelu", wide, f * wide, [&] { k.gelu(x.data(), y.data(), wide); }},

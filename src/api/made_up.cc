@@ -33,9 +33,9 @@ Result<Matrices> make_matrices(const KernelBenchOptions& o, core::PackedKind kin
   for (int layer = 0; layer < o.layers; ++layer)
     for (const auto& [outputs, inputs] : shapes) {
       core::PackedMatrix matrix;
-      matrix.kind = kind, matrix.outputs = outputs, matrix.inputs = inputs;
+      matrix.kind = kind, matrix.outputs = outputs, matrix.inputs = core::whole_units(kind, inputs);
       bytes += size(matrix);
-      out.multiply_adds += static_cast<double>(outputs) * inputs;
+      out.multiply_adds += static_cast<double>(outputs) * matrix.inputs;
       out.all.push_back(std::move(matrix));
     }
   if (bytes > core::memory_available())

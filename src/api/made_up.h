@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/os.h"
+#include "kernels/kernels.h"
 #include "quant/packed.h"
 
 namespace coppice {
@@ -19,7 +20,7 @@ struct Matrices {
   std::vector<core::PackedMatrix> all;
   double multiply_adds = 0;  // of one row
 };
-// Of the options' shape, the head left out.
+// Of the options' shape, the head left out; inputs that are not whole units are more.
 Result<Matrices> make_matrices(const KernelBenchOptions& options, core::PackedKind kind);
 
 // Activations of `rows` rows, quantised and not, and room for results.
@@ -30,12 +31,16 @@ struct Activations {
         scales(x.size() / 32, 0.01f),
         scaled_sums(x.size() / 32, 0.96f),
         sums(x.size() / 32, 96),
+        half_sums(x.size() / 32, 48),
         stride((static_cast<std::size_t>(outputs) + 63) / 64 * 64),
         y(static_cast<std::size_t>(rows) * stride) {}
+  core::QuantizedRows rows(int inputs) {
+    return {codes.data(), scales.data(), scaled_sums.data(), sums.data(), half_sums.data(), inputs};
+  }
   std::vector<float> x;
   std::vector<std::int8_t> codes;
   std::vector<float> scales, scaled_sums;
-  std::vector<std::int32_t> sums;
+  std::vector<std::int32_t> sums, half_sums;
   std::size_t stride;
   std::vector<float> y;
 };

@@ -24,6 +24,7 @@ struct QuantizedRows {
   float* scales = nullptr;       // [rows, inputs / 32]
   float* scaled_sums = nullptr;  // [rows, inputs / 32]: scale * (sum of codes), for formats with an offset
   std::int32_t* sums = nullptr;  // [rows, inputs / 32]: sum of codes
+  std::int32_t* half_sums = nullptr;  // [rows, inputs / 32]: of the first 16, for formats of groups of 16
   int inputs = 0;
 };
 
@@ -52,9 +53,8 @@ struct Kernels {
   // Output groups [group_begin, group_end) of 32.
   void (*matmul)(const MatmulTask& task, int group_begin, int group_end);
 
-  // One row: writes inputs codes and inputs / 32 scales and sums. Returns false if a value is not finite.
-  bool (*quantize_row)(const float* x, int inputs, std::int8_t* codes, float* scales, float* scaled_sums,
-                       std::int32_t* sums);
+  // One row of out.inputs values. Returns false if a value is not finite.
+  bool (*quantize_row)(const float* x, const QuantizedRows& out);
 
   // rms: x / sqrt(mean(x^2) + eps) * weight. layer: (x - mean) / sqrt(var + eps) * weight + bias.
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out);

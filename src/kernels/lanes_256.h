@@ -24,6 +24,25 @@ struct Lanes256 {
     return _mm256_set1_epi32(word);
   }
   static COPPICE_INLINE Ints splat(std::int32_t x) { return _mm256_set1_epi32(x); }
+  static COPPICE_INLINE Ints bit_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+  // The field of `bits` bits at bit `from` of every byte, moved to bit `to`.
+  template <int bits, int to, int from>
+  static COPPICE_INLINE Ints field(Ints x) {
+    if constexpr (from > to) x = _mm256_srli_epi16(x, from - to);
+    if constexpr (to > from) x = _mm256_slli_epi16(x, to - from);
+    return _mm256_and_si256(x, _mm256_set1_epi8(static_cast<char>(((1 << bits) - 1) << to)));
+  }
+  static COPPICE_INLINE Ints lookup(const std::uint8_t* table, Ints codes) {
+    const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(row), codes);
+  }
+  // A byte an output.
+  static COPPICE_INLINE Ints widen(const std::byte* p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static COPPICE_INLINE Ints widen_unsigned(const std::byte* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
   static COPPICE_INLINE Ints low_nibbles(Ints x) { return _mm256_and_si256(x, _mm256_set1_epi8(15)); }
   static COPPICE_INLINE Ints high_nibbles(Ints x) { return low_nibbles(_mm256_srli_epi16(x, 4)); }
   // Sums stay chains: GCC would regroup them into trees, whose leaves do not fit in the registers.
@@ -51,6 +70,11 @@ struct Lanes256 {
   static COPPICE_INLINE Floats splat(float x) { return _mm256_set1_ps(x); }
   static COPPICE_INLINE Floats halves(const std::byte* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  // bf16
+  static COPPICE_INLINE Floats powers(const std::byte* p) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
   }
   static COPPICE_INLINE Floats float_of(Ints x) { return _mm256_cvtepi32_ps(x); }
   static COPPICE_INLINE Floats bits_of(Ints x) { return _mm256_castsi256_ps(x); }

@@ -25,6 +25,25 @@ struct Lanes512 {
     return _mm512_set1_epi32(word);
   }
   static COPPICE_INLINE Ints splat(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static COPPICE_INLINE Ints bit_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+  // The field of `bits` bits at bit `from` of every byte, moved to bit `to`.
+  template <int bits, int to, int from>
+  static COPPICE_INLINE Ints field(Ints x) {
+    if constexpr (from > to) x = _mm512_srli_epi16(x, from - to);
+    if constexpr (to > from) x = _mm512_slli_epi16(x, to - from);
+    return _mm512_and_si512(x, _mm512_set1_epi8(static_cast<char>(((1 << bits) - 1) << to)));
+  }
+  static COPPICE_INLINE Ints lookup(const std::uint8_t* table, Ints codes) {
+    const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(row), codes);
+  }
+  // A byte an output.
+  static COPPICE_INLINE Ints widen(const std::byte* p) {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static COPPICE_INLINE Ints widen_unsigned(const std::byte* p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
   static COPPICE_INLINE Ints low_nibbles(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi8(15)); }
   static COPPICE_INLINE Ints high_nibbles(Ints x) { return low_nibbles(_mm512_srli_epi16(x, 4)); }
   // Sums stay chains: GCC would regroup them into trees, whose leaves do not fit in the registers.
@@ -58,6 +77,11 @@ struct Lanes512 {
   static COPPICE_INLINE Floats halves(const std::byte* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  // bf16
+  static COPPICE_INLINE Floats powers(const std::byte* p) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+  }
   static COPPICE_INLINE Floats float_of(Ints x) { return _mm512_cvtepi32_ps(x); }
   static COPPICE_INLINE Floats bits_of(Ints x) { return _mm512_castsi512_ps(x); }
   static COPPICE_INLINE Floats sub(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
@@ -66,8 +90,10 @@ struct Lanes512 {
   static COPPICE_INLINE void store(float* p, Floats x) { _mm512_storeu_ps(p, x); }
 
   // For matmul_tiles.h.
-  static COPPICE_INLINE Ints less_eight(Ints x) { return _mm512_sub_epi8(x, _mm512_set1_epi8(8)); }
-  static COPPICE_INLINE Ints less_128(Ints x) { return _mm512_xor_si512(x, _mm512_set1_epi8(-128)); }
+  template <int zero>
+  static COPPICE_INLINE Ints less(Ints x) {
+    return _mm512_sub_epi8(x, _mm512_set1_epi8(static_cast<char>(zero)));
+  }
   static COPPICE_INLINE void store(std::int8_t* p, Ints x) { _mm512_storeu_si512(p, x); }
   static COPPICE_INLINE Ints load(const std::int32_t* p) { return _mm512_loadu_si512(p); }
   static COPPICE_INLINE Floats load(const float* p) { return _mm512_loadu_ps(p); }

@@ -63,6 +63,27 @@ struct LanesEmulated {
     words.fill(x);
     return std::bit_cast<Ints>(words);
   }
+  COPPICE_EMULATED Ints bit_or(const Ints& a, const Ints& b) {
+    return each<std::uint8_t>(a, b, [](int x, int y) { return x | y; });
+  }
+  template <int bits, int to, int from>
+  COPPICE_EMULATED Ints field(const Ints& x) {
+    return each<std::uint8_t>(x, x, [](int a, int) { return (a >> from & ((1 << bits) - 1)) << to; });
+  }
+  // VPSHUFB: the low nibble chooses, and the top bit gives zero.
+  COPPICE_EMULATED Ints lookup(const std::uint8_t* table, const Ints& codes) {
+    return each<std::uint8_t>(codes, codes, [table](int a, int) { return a & 128 ? 0 : table[a & 15]; });
+  }
+  COPPICE_EMULATED Ints widen(const std::byte* p) {
+    std::array<std::int32_t, lanes> words;
+    for (std::size_t i = 0; i < lanes; ++i) words[i] = static_cast<std::int8_t>(p[i]);
+    return std::bit_cast<Ints>(words);
+  }
+  COPPICE_EMULATED Ints widen_unsigned(const std::byte* p) {
+    std::array<std::int32_t, lanes> words;
+    for (std::size_t i = 0; i < lanes; ++i) words[i] = static_cast<std::uint8_t>(p[i]);
+    return std::bit_cast<Ints>(words);
+  }
   COPPICE_EMULATED Ints low_nibbles(const Ints& x) {
     return each<std::uint8_t>(x, x, [](int a, int) { return a & 15; });
   }
@@ -131,6 +152,15 @@ struct LanesEmulated {
     }
     return out;
   }
+  COPPICE_EMULATED Floats powers(const std::byte* p) {
+    Floats out;
+    for (std::size_t i = 0; i < lanes; ++i) {
+      std::uint16_t half;
+      std::memcpy(&half, p + 2 * i, 2);
+      out.v[i] = bf16_to_f32(half);
+    }
+    return out;
+  }
   COPPICE_EMULATED Floats float_of(const Ints& x) {
     Floats out;
     const auto words = as<std::int32_t>(x);
@@ -151,11 +181,9 @@ struct LanesEmulated {
   }
   COPPICE_EMULATED void store(float* p, const Floats& x) { std::memcpy(p, x.v.data(), sizeof x); }
 
-  COPPICE_EMULATED Ints less_eight(const Ints& x) {
-    return each<std::uint8_t>(x, x, [](int a, int) { return a - 8; });
-  }
-  COPPICE_EMULATED Ints less_128(const Ints& x) {
-    return each<std::uint8_t>(x, x, [](int a, int) { return a - 128; });
+  template <int zero>
+  COPPICE_EMULATED Ints less(const Ints& x) {
+    return each<std::uint8_t>(x, x, [](int a, int) { return a - zero; });
   }
   COPPICE_EMULATED void store(std::int8_t* p, const Ints& x) { std::memcpy(p, x.bytes.data(), sizeof x); }
   COPPICE_EMULATED Ints load(const std::int32_t* p) { return load(reinterpret_cast<const std::byte*>(p)); }

@@ -4,9 +4,10 @@
 //
 //   dot4    VPDPBUSD: four unsigned by four signed bytes, added to int32.
 //   pairs   VPMADDUBSW: two by two, added into int16, saturating. Eight products of 4-bit weights add up to
-//           at most 8 * 2 * 15 * 127 = 30,480, so a whole block stays in int16. One of 8-bit weights would
-//           not fit (2 * 255 * 127), so there the weight's sign moves to the activation: 2 * 128 * 127 =
-//           32,512 fits, and each goes to int32 by itself (numerics 17).
+//           at most 8 * 2 * 15 * 127 = 30,480, so a whole block stays in int16; so do four of 5-bit ones (or
+//           of up to 31) and two of 6-bit ones. One of 8-bit weights would not fit (2 * 255 * 127), so there
+//           the weight's sign moves to the activation: 2 * 128 * 127 = 32,512 fits, and each goes to int32
+//           by itself (numerics 17).
 //
 // Included by ISA files, and by a test that emulates the instructions in plain C++ (lanes_emulated.h).
 #pragma once
@@ -26,28 +27,73 @@ enum class Product { dot4, pairs };
 template <class V, PackedKind kind>
 constexpr std::size_t kVector = V::kLanes == kHalfOutputs ? kHalf<kind> : 32;
 
-// Codes of inputs 4 * j .. + 3 (part 0) or 16 + 4 * j .. + 3 (part 1) of both vectors, unsigned.
+// Of a plane of `bits` bits, the codes of inputs 16 * part + 4 * j .. + 3, moved to bit `to` of their bytes.
+// Unrolled, so that the place is known: packed.h numbers the fields.
+template <class V, int bits, int to>
+COPPICE_INLINE typename V::Ints plane_codes(const std::byte* plane, int part, int j) {
+  constexpr int fields = 8 / bits;
+  const int number = 2 * j + part, field = number % fields;
+  const typename V::Ints x = V::load(plane + 64 * (number / fields));
+  if (field == 0) return V::template field<bits, to, 0>(x);
+  if (fields == 2 || field == 1) return V::template field<bits, to, bits>(x);
+  if constexpr (fields >= 4) {
+    if (field == 2) return V::template field<bits, to, 2 * bits>(x);
+    if (fields == 4 || field == 3) return V::template field<bits, to, 3 * bits>(x);
+  }
+  if constexpr (fields == 8) {
+    if (field == 4) return V::template field<bits, to, 4>(x);
+    if (field == 5) return V::template field<bits, to, 5>(x);
+    if (field == 6) return V::template field<bits, to, 6>(x);
+    return V::template field<bits, to, 7>(x);
+  }
+  return x;
+}
+
+// Codes of inputs 16 * part + 4 * j .. + 3 of both vectors, unsigned: level + zero point.
 template <class V, PackedKind kind>
 COPPICE_INLINE void load_codes(const std::byte* w, int part, int j, typename V::Ints* codes) {
   for (int g = 0; g < 2; ++g) {
     const std::byte* at = w + kVector<V, kind> * static_cast<std::size_t>(g);
-    if constexpr (kind == PackedKind::q8) {
+    if constexpr (kLow<kind> == 8) {
       codes[g] = V::load(at + 64 * (part * 4 + j));
     } else {
-      const typename V::Ints pair = V::load(at + 64 * j);
-      codes[g] = part ? V::high_nibbles(pair) : V::low_nibbles(pair);
+      codes[g] = plane_codes<V, kLow<kind>, 0>(at, part, j);
+    }
+    if constexpr (kHigh<kind> != 0)
+      codes[g] = V::bit_or(codes[g], plane_codes<V, kHigh<kind>, kLow<kind>>(at + 64 * kLow<kind>, part, j));
+    if constexpr (kShape<kind>.levels == Levels::nonlinear4) codes[g] = V::lookup(kNonlinear4, codes[g]);
+    if constexpr (kShape<kind>.levels == Levels::float4) codes[g] = V::lookup(kFloat4, codes[g]);
+  }
+}
+
+// d and m of a group of one vector of outputs.
+template <class V, PackedKind kind>
+COPPICE_INLINE void load_scales(const ScalePlace& at, int group, typename V::Floats& d,
+                                typename V::Floats& m) {
+  d = kShape<kind>.scale == ScaleType::power ? V::powers(at.halves) : V::halves(at.halves);
+  if constexpr (kOffset<kind>) m = V::halves(at.halves + 64);
+  if constexpr (kSuper<kind>) {
+    const std::byte* bytes = at.bytes + kGroupOutputs * group;
+    if constexpr (kOffset<kind> && kGroups<kind> == 2) {
+      const typename V::Ints both = V::widen_unsigned(bytes);
+      d = V::mul(d, V::float_of(V::low_nibbles(both)));
+      m = V::mul(m, V::float_of(V::high_nibbles(both)));
+    } else {
+      d = V::mul(d, V::float_of(V::widen(bytes)));
+      if constexpr (kOffset<kind>) m = V::mul(m, V::float_of(V::widen_unsigned(bytes + kGroupOutputs)));
     }
   }
 }
 
-// sum[r][g] = the bits of 1.5 * 2^23 + sum of (w - z) q over block b.
-template <class V, PackedKind kind, int rows>
+// sum[r][g] = the bits of 1.5 * 2^23 + sum of (w - z) q over a group of block b.
+template <class V, PackedKind kind, int rows, int group>
 COPPICE_INLINE void dot4_sums(const Tile& t, const std::byte* w, std::size_t b, typename V::Ints (*sum)[2]) {
   for (int r = 0; r < rows; ++r) {
     typename V::Ints start = V::splat(kMagicBits);
     if constexpr (kZero<kind> != 0) {
-      constexpr int shift = kZero<kind> == 8 ? 3 : 7;
-      start = V::sub(start, V::template shift_left<shift>(V::splat(t.sums[r * t.blocks + b])));
+      constexpr int shift = __builtin_ctz(static_cast<unsigned>(kZero<kind>));
+      start =
+          V::sub(start, V::template shift_left<shift>(V::splat(code_sum<kind>(t, r * t.blocks + b, group))));
     }
     sum[r][0] = sum[r][1] = start;
   }
@@ -55,7 +101,7 @@ COPPICE_INLINE void dot4_sums(const Tile& t, const std::byte* w, std::size_t b, 
 #pragma GCC unroll 8
   for (int j = 0; j < 4; ++j) {
 #pragma GCC unroll 2
-    for (int part = 0; part < 2; ++part) {
+    for (int part = group; part < group + kGroupParts<kind>; ++part) {
       typename V::Ints codes[2];
       load_codes<V, kind>(w, part, j, codes);
 #pragma GCC unroll 8
@@ -67,71 +113,82 @@ COPPICE_INLINE void dot4_sums(const Tile& t, const std::byte* w, std::size_t b, 
   }
 }
 
-// sum[r][g] = sum of w q over block b, still with the zero point.
-template <class V, PackedKind kind, int rows>
-COPPICE_INLINE void pair_sums_q4(const Tile& t, const std::byte* w, std::size_t b,
-                                 typename V::Ints (*sum)[2]) {
+// How many VPMADDUBSW of a kind add up in int16.
+template <PackedKind kind>
+constexpr int kChain = kShape<kind>.bits == 6                                            ? 2
+                       : kShape<kind>.bits == 5 || kShape<kind>.levels == Levels::float4 ? 4
+                                                                                         : 8;
+
+// sum[r][g] = sum of w q over a group of block b, still with the zero point.
+template <class V, PackedKind kind, int rows, int group>
+COPPICE_INLINE void pair_sums(const Tile& t, const std::byte* w, std::size_t b, typename V::Ints (*sum)[2]) {
+  constexpr int steps = 4 * kGroupParts<kind>, chain = kChain<kind> < steps ? kChain<kind> : steps;
   const std::int8_t* x = t.codes + b * kBlockInputs;
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    typename V::Ints low[2], high[2];
-    load_codes<V, kind>(w, 0, j, low);
-    load_codes<V, kind>(w, 1, j, high);
+  typename V::Ints words[rows][2];
+#pragma GCC unroll 8
+  for (int step = 0; step < steps; ++step) {
+    const int j = step / kGroupParts<kind>, part = group + step % kGroupParts<kind>;
+    typename V::Ints codes[2];
+    load_codes<V, kind>(w, part, j, codes);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
-      const std::int8_t* q = x + r * t.blocks * kBlockInputs + 4 * j;
-      const typename V::Ints first = V::four_codes(q), second = V::four_codes(q + 16);
+      const typename V::Ints q = V::four_codes(x + r * t.blocks * kBlockInputs + 16 * part + 4 * j);
       for (int g = 0; g < 2; ++g) {
-        const typename V::Ints a = V::pairs(low[g], first);
-        sum[r][g] = j == 0 ? a : V::add_pairs(sum[r][g], a);
-        sum[r][g] = V::add_pairs(sum[r][g], V::pairs(high[g], second));
+        const typename V::Ints a = V::pairs(codes[g], q);
+        words[r][g] = step % chain == 0 ? a : V::add_pairs(words[r][g], a);
+        if (step % chain != chain - 1) continue;
+        const typename V::Ints wide = V::widen_pairs(words[r][g]);
+        sum[r][g] = step < chain ? wide : V::add(sum[r][g], wide);
       }
     }
   }
-  for (int r = 0; r < rows; ++r)
-    for (int g = 0; g < 2; ++g) sum[r][g] = V::widen_pairs(sum[r][g]);
 }
 
-// sum[r][g] = sum of (w - z) q over block b.
-template <class V, int rows>
-COPPICE_INLINE void pair_sums_q8(const Tile& t, const std::byte* w, std::size_t b,
-                                 typename V::Ints (*sum)[2]) {
+// sum[r][g] = sum of (w - z) q over block b, for 8-bit levels.
+template <class V, PackedKind kind, int rows>
+COPPICE_INLINE void signed_sums(const Tile& t, const std::byte* w, std::size_t b,
+                                typename V::Ints (*sum)[2]) {
   const std::int8_t* x = t.codes + b * kBlockInputs;
   for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = V::splat(0);
+  for (int pair = 0; pair < 4; ++pair) {
 #pragma GCC unroll 2
-  for (int j = 0; j < 8; ++j) {
-    typename V::Ints codes[2];
-    load_codes<V, PackedKind::q8>(w, j / 4, j % 4, codes);
-    const typename V::Signed weights[2] = {V::signed_codes(codes[0]), V::signed_codes(codes[1])};
+    for (int side = 0; side < 2; ++side) {
+      // Vectors of 8-bit codes are in the order of the inputs: all are taken for part 0's.
+      const int part = kLow<kind> == 8 ? 0 : side, j = kLow<kind> == 8 ? 2 * pair + side : pair;
+      typename V::Ints codes[2];
+      load_codes<V, kind>(w, part, j, codes);
+      const typename V::Signed weights[2] = {V::signed_codes(codes[0]), V::signed_codes(codes[1])};
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      const typename V::Ints q = V::four_codes(x + r * t.blocks * kBlockInputs + 4 * j);
-      for (int g = 0; g < 2; ++g) {
-        const typename V::Ints a = V::pairs(V::size_of(weights[g]), V::with_sign_of(weights[g], q));
-        sum[r][g] = V::add(sum[r][g], V::widen_pairs(a));
+      for (int r = 0; r < rows; ++r) {
+        const typename V::Ints q = V::four_codes(x + r * t.blocks * kBlockInputs + 16 * part + 4 * j);
+        for (int g = 0; g < 2; ++g) {
+          const typename V::Ints a = V::pairs(V::size_of(weights[g]), V::with_sign_of(weights[g], q));
+          sum[r][g] = V::add(sum[r][g], V::widen_pairs(a));
+        }
       }
     }
   }
 }
 
-// sum[r][g] = float(I) of block b (numerics 20).
-template <class V, PackedKind kind, int rows>
-COPPICE_INLINE void block_integers(const Tile& t, const std::byte* w, std::size_t b,
+// integer[r][g] = float(I) of a group of block b (numerics 20).
+template <class V, PackedKind kind, int rows, int group>
+COPPICE_INLINE void group_integers(const Tile& t, const std::byte* w, std::size_t b,
                                    typename V::Floats (*integer)[2]) {
   typename V::Ints sum[rows][2];
   if constexpr (V::kProduct == Product::dot4) {
-    dot4_sums<V, kind, rows>(t, w, b, sum);
-  } else if constexpr (kind == PackedKind::q8) {
-    pair_sums_q8<V, rows>(t, w, b, sum);
+    dot4_sums<V, kind, rows, group>(t, w, b, sum);
+  } else if constexpr (kWide<kind>) {
+    signed_sums<V, kind, rows>(t, w, b, sum);
   } else {
-    pair_sums_q4<V, kind, rows>(t, w, b, sum);
+    pair_sums<V, kind, rows, group>(t, w, b, sum);
   }
   for (int r = 0; r < rows; ++r) {
     for (int g = 0; g < 2; ++g) {
       if constexpr (V::kProduct == Product::dot4) {
         integer[r][g] = V::sub(V::bits_of(sum[r][g]), V::splat(kMagic));
-      } else if constexpr (kind == PackedKind::q4) {
-        integer[r][g] = V::float_of(V::sub(sum[r][g], V::splat(8 * t.sums[r * t.blocks + b])));
+      } else if constexpr (kZero<kind> != 0 && !kWide<kind>) {
+        const std::int32_t zeros = kZero<kind> * code_sum<kind>(t, r * t.blocks + b, group);
+        integer[r][g] = V::float_of(V::sub(sum[r][g], V::splat(zeros)));
       } else {
         integer[r][g] = V::float_of(sum[r][g]);
       }
@@ -139,29 +196,39 @@ COPPICE_INLINE void block_integers(const Tile& t, const std::byte* w, std::size_
   }
 }
 
+// Adds a group of block b to the accumulators. `scales`: of the tile's first output.
+template <class V, PackedKind kind, int rows, int group>
+COPPICE_INLINE void add_group(const Tile& t, const std::byte* w, const ScalePlace& scales, std::size_t b,
+                              typename V::Floats (*acc)[2]) {
+  typename V::Floats integer[rows][2];
+  group_integers<V, kind, rows, group>(t, w, b, integer);
+  for (int g = 0; g < 2; ++g) {
+    typename V::Floats d, m;
+    load_scales<V, kind>({scales.halves + 2 * V::kLanes * g, scales.bytes + V::kLanes * g}, group, d, m);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      const std::size_t at = r * t.blocks + b;
+      acc[r][g] = V::fma(V::mul(d, V::splat(t.scales[at])), integer[r][g], acc[r][g]);
+      if constexpr (kOffset<kind>)
+        acc[r][g] = V::fma(m, V::splat(scaled_code_sum<kind>(t, at, group)), acc[r][g]);
+    }
+  }
+}
+
 // Outputs 2 * kLanes * part and on of the group.
 template <class V, PackedKind kind, int rows>
 void tile_product(const Tile& t, int part, Fetch& ahead) {
-  using Floats = typename V::Floats;
-  Floats acc[rows][2];
+  typename V::Floats acc[rows][2];
   for (auto& row : acc) row[0] = row[1] = V::zero();
-  const std::byte* w = t.group + kHalf<kind> * static_cast<std::size_t>(part);
-  const std::byte* scales = t.group + kScales<kind> + 4 * V::kLanes * static_cast<std::size_t>(part);
+  const std::byte* unit = t.group;
   Fetch fetch = ahead;
-  for (std::size_t b = 0; b < t.blocks; ++b, w += kUnit<kind>, scales += kUnit<kind>) {
-    fetch.step();
-    Floats integer[rows][2];
-    block_integers<V, kind, rows>(t, w, b, integer);
-    for (int g = 0; g < 2; ++g) {
-      const Floats d = V::halves(scales + 2 * V::kLanes * g);
-      const Floats m = kind == PackedKind::q4_offset ? V::halves(scales + 64 + 2 * V::kLanes * g) : d;
-#pragma GCC unroll 8
-      for (int r = 0; r < rows; ++r) {
-        const std::size_t at = r * t.blocks + b;
-        acc[r][g] = V::fma(V::mul(d, V::splat(t.scales[at])), integer[r][g], acc[r][g]);
-        if constexpr (kind == PackedKind::q4_offset)
-          acc[r][g] = V::fma(m, V::splat(t.scaled_sums[at]), acc[r][g]);
-      }
+  for (std::size_t b = 0; b < t.blocks; unit += kUnit<kind>) {
+    const std::byte* w = unit + kHalf<kind> * static_cast<std::size_t>(part);
+    for (int i = 0; i < kUnitBlocks<kind>; ++i, ++b, w += kBlock<kind>) {
+      fetch.step();
+      const ScalePlace scales = scales_of<kind>(unit, i, 2 * V::kLanes * part);
+      add_group<V, kind, rows, 0>(t, w, scales, b, acc);
+      if constexpr (kGroups<kind> == 2) add_group<V, kind, rows, 1>(t, w, scales, b, acc);
     }
   }
   ahead = fetch;
@@ -173,7 +240,14 @@ void tile_product(const Tile& t, int part, Fetch& ahead) {
 template <class V>
 constexpr int kParts = kGroupOutputs / (2 * V::kLanes);
 
-template <class V, PackedKind kind, int rows = V::kRows>
+// The most rows of a tile. Kinds met less often have fewer, as every number of rows is a copy of the kernel.
+template <class V, PackedKind kind>
+constexpr int kMostRows =
+    kind <= PackedKind::q8 || kind == PackedKind::q4_super || kind == PackedKind::q6_super || V::kRows < 4
+        ? V::kRows
+        : 4;
+
+template <class V, PackedKind kind, int rows = kMostRows<V, kind>>
 void tile_rows(const Tile& t, int count, Fetch& fetch) {
   if (count == rows) {
     for (int part = 0; part < kParts<V>; ++part) tile_product<V, kind, rows>(t, part, fetch);
@@ -184,9 +258,9 @@ void tile_rows(const Tile& t, int count, Fetch& fetch) {
 
 template <class V, PackedKind kind>
 void product_of(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
-  int most = V::kRows;
+  int most = kMostRows<V, kind>;
   if constexpr (requires { V::kManyRows; })
-    if (task.rows > V::kRows) most = V::kManyRows;
+    if (task.rows > V::kRows && most > V::kManyRows) most = V::kManyRows;
   const int tiles = (task.rows + most - 1) / most;  // as even as can be
   Fetch fetch = fetch_of<kind>(task, w, group_begin, group_end, kParts<V> * tiles, V::kAhead);
   for (int g = group_begin; g < group_end; ++g) {
@@ -201,11 +275,15 @@ void product_of(const MatmulTask& task, const WeightsView& w, int group_begin, i
   }
 }
 
+template <class V, PackedKind... kinds>
+void product_of_some(KindList<kinds...>, const MatmulTask& task, const WeightsView& w, int group_begin,
+                     int group_end) {
+  ((w.kind == kinds ? product_of<V, kinds>(task, w, group_begin, group_end) : void()), ...);
+}
+
 template <class V>
 void lanes_matmul(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
-  if (w.kind == PackedKind::q4) product_of<V, PackedKind::q4>(task, w, group_begin, group_end);
-  if (w.kind == PackedKind::q4_offset) product_of<V, PackedKind::q4_offset>(task, w, group_begin, group_end);
-  if (w.kind == PackedKind::q8) product_of<V, PackedKind::q8>(task, w, group_begin, group_end);
+  product_of_some<V>(QuantisedKinds(), task, w, group_begin, group_end);
 }
 
 }  // namespace

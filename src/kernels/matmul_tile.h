@@ -10,15 +10,60 @@ namespace coppice::core {
 namespace {
 
 template <PackedKind kind>
-constexpr std::size_t kHalf = kind == PackedKind::q8 ? kQ8Half : kQ4Half;  // bytes of codes of 16 outputs
+constexpr PackedShape kShape = shape_of(kind);
 template <PackedKind kind>
-constexpr std::size_t kScales = 2 * kHalf<kind>;
+constexpr std::size_t kHalf = half_bytes(kShape<kind>);  // codes of 16 outputs, of a block
 template <PackedKind kind>
-constexpr std::size_t kUnit = kScales<kind> + (kind == PackedKind::q4_offset ? 128 : 64);  // a block
+constexpr std::size_t kBlock = codes_bytes(kShape<kind>);
 template <PackedKind kind>
-constexpr int kZero = kind == PackedKind::q4   ? 8
-                      : kind == PackedKind::q8 ? 128
-                                               : 0;  // the code of 0
+constexpr std::size_t kScales = scales_at(kShape<kind>);
+template <PackedKind kind>
+constexpr std::size_t kSubs = subs_at(kShape<kind>);
+template <PackedKind kind>
+constexpr std::size_t kSubsBytes = subs_bytes(kShape<kind>);  // of a block
+template <PackedKind kind>
+constexpr std::size_t kUnit = unit_bytes(kShape<kind>);
+template <PackedKind kind>
+constexpr int kUnitBlocks = unit_blocks(kShape<kind>);
+template <PackedKind kind>
+constexpr int kZero = kShape<kind>.zero;
+template <PackedKind kind>
+constexpr int kLow = low_bits(kShape<kind>);
+template <PackedKind kind>
+constexpr int kHigh = high_bits(kShape<kind>);
+template <PackedKind kind>
+constexpr bool kSuper = kShape<kind>.scale == ScaleType::super_bytes;
+template <PackedKind kind>
+constexpr bool kOffset = kShape<kind>.offset;
+// A block's groups of inputs that have a scale of their own. With two, group 0 is part 0 of the block's codes
+// (packed_shape.h) and group 1 is part 1.
+template <PackedKind kind>
+constexpr int kGroups = kBlockInputs / kShape<kind>.group;
+template <PackedKind kind>
+constexpr int kGroupParts = 2 / kGroups<kind>;
+// Whether levels reach beyond 6 bits, so that the sums of two products alone fit int16.
+template <PackedKind kind>
+constexpr bool kWide = kZero<kind> == 128;
+
+template <PackedKind... kinds>
+struct KindList {};
+using QuantisedKinds =
+    KindList<PackedKind::q4, PackedKind::q4_offset, PackedKind::q8, PackedKind::q5, PackedKind::q5_offset,
+             PackedKind::q4_table, PackedKind::q4_power, PackedKind::q2_super, PackedKind::q3_super,
+             PackedKind::q4_super, PackedKind::q5_super, PackedKind::q6_super, PackedKind::q4_table_super>;
+
+// Where a block's scales and mins lie, of one output of the group: d and m of its unit, its bytes.
+struct ScalePlace {
+  const std::byte* halves;
+  const std::byte* bytes;
+};
+
+// Of block b of a group of weights and output `output`.
+template <PackedKind kind>
+COPPICE_INLINE ScalePlace scales_of(const std::byte* unit, int block, int output) {
+  return {unit + kScales<kind> + 2 * output,
+          unit + kSubs<kind> + kSubsBytes<kind> * static_cast<std::size_t>(block) + output};
+}
 
 // Fetches weights into L2 some way ahead of their use (numerics 21): first what is left of the thread's own
 // share, then the beginning of what it will read next. A group is read once for each tile of rows, so every
@@ -56,10 +101,11 @@ struct Fetch {
 struct Tile {
   const std::byte* group;  // of 32 outputs
   std::size_t blocks;
-  const std::int8_t* codes;  // [rows, blocks * 32]
-  const float* scales;       // [rows, blocks]
-  const float* scaled_sums;  // [rows, blocks]
-  const std::int32_t* sums;  // [rows, blocks]
+  const std::int8_t* codes;       // [rows, blocks * 32]
+  const float* scales;            // [rows, blocks]
+  const float* scaled_sums;       // [rows, blocks]
+  const std::int32_t* sums;       // [rows, blocks]
+  const std::int32_t* half_sums;  // [rows, blocks]
   float* y;
   std::size_t y_stride;
 
@@ -79,6 +125,7 @@ struct Tile {
     scales += n;
     scaled_sums += n;
     sums += n;
+    half_sums += n;
     y += rows * y_stride;
   }
 };
@@ -90,8 +137,21 @@ Tile first_tile(const MatmulTask& task, const WeightsView& w, int group) {
           task.q.scales,
           task.q.scaled_sums,
           task.q.sums,
+          task.q.half_sums,
           task.y + group * kGroupOutputs,
           task.y_stride};
+}
+
+// Of group `group` of a block: the sum of its codes, and times its scale. `at`: row * blocks + block.
+template <PackedKind kind>
+COPPICE_INLINE std::int32_t code_sum(const Tile& t, std::size_t at, int group) {
+  if constexpr (kGroups<kind> == 1) return t.sums[at];
+  return group == 0 ? t.half_sums[at] : t.sums[at] - t.half_sums[at];
+}
+template <PackedKind kind>
+COPPICE_INLINE float scaled_code_sum(const Tile& t, std::size_t at, int group) {
+  if constexpr (kGroups<kind> == 1) return t.scaled_sums[at];
+  return t.scales[at] * static_cast<float>(code_sum<kind>(t, at, group));
 }
 
 // `tiles`: how often each group will be read.
@@ -101,7 +161,8 @@ Fetch fetch_of(const MatmulTask& task, const WeightsView& w, int group_begin, in
   const auto groups = static_cast<std::size_t>(group_end - group_begin);
   const auto n = static_cast<std::size_t>(tiles);
   Fetch fetch = {};
-  fetch.lines = (kUnit<kind> / 64 + n - 1) / n;
+  const std::size_t steps = n * static_cast<std::size_t>(kUnitBlocks<kind>);
+  fetch.lines = (kUnit<kind> / 64 + steps - 1) / steps;
   fetch.next = task.next;
   fetch.rest.begin = w.data + static_cast<std::size_t>(group_begin) * w.group_stride;
   fetch.rest.stride = w.group_stride;

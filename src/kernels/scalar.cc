@@ -9,9 +9,8 @@
 namespace coppice::core {
 namespace {
 
-bool quantize_row(const float* x, int inputs, std::int8_t* codes, float* scales, float* scaled_sums,
-                  std::int32_t* sums) {
-  for (int b = 0; b < inputs / kBlockInputs; ++b) {
+bool quantize_row(const float* x, const QuantizedRows& out) {
+  for (int b = 0; b < out.inputs / kBlockInputs; ++b) {
     const float* group = x + b * kBlockInputs;
     std::uint32_t bits = 0;
     for (int i = 0; i < kBlockInputs; ++i)
@@ -23,12 +22,13 @@ bool quantize_row(const float* x, int inputs, std::int8_t* codes, float* scales,
     int sum = 0;
     for (int i = 0; i < kBlockInputs; ++i) {
       const float code = std::nearbyint(std::clamp(group[i] * inverse, -127.0f, 127.0f));
-      codes[b * kBlockInputs + i] = static_cast<std::int8_t>(code);
-      sum += codes[b * kBlockInputs + i];
+      out.codes[b * kBlockInputs + i] = static_cast<std::int8_t>(code);
+      sum += out.codes[b * kBlockInputs + i];
+      if (i == 15) out.half_sums[b] = sum;
     }
-    scales[b] = scale;
-    sums[b] = sum;
-    scaled_sums[b] = scale * static_cast<float>(sum);
+    out.scales[b] = scale;
+    out.sums[b] = sum;
+    out.scaled_sums[b] = scale * static_cast<float>(sum);
   }
   return true;
 }

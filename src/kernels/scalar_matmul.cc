@@ -27,44 +27,84 @@ float float_weight(PackedKind kind, const std::byte* group, int input, int lane)
   return kind == PackedKind::f16 ? f16_to_f32(half) : bf16_to_f32(half);
 }
 
-// w - z of 32 inputs of `lane`.
-void block_weights(PackedKind kind, const std::byte* block, int lane, int* weights) {
+// A plane's code of input i of a block, for the output whose bytes begin at `plane` (packed.h).
+int plane_code(const std::byte* plane, int bits, int i) {
+  const CodePlace place = place_of(bits, i / 16, i % 16 / 4);
+  const int byte = static_cast<int>(plane[64 * place.vector + i % 4]);
+  return byte >> bits * place.field & ((1 << bits) - 1);
+}
+
+// The levels of a block's inputs, zero point taken off, and of each of its groups d and m.
+struct BlockWeights {
+  int levels[kBlockInputs];
+  float d[2], m[2];
+};
+
+void read_codes(const PackedShape& shape, const std::byte* block, int lane, BlockWeights& out) {
+  const int low = low_bits(shape), high = high_bits(shape);
   const std::byte* codes =
-      block + (lane / kHalfOutputs) * static_cast<int>(kind == PackedKind::q8 ? kQ8Half : kQ4Half) +
-      4 * (lane % kHalfOutputs);
+      block + half_bytes(shape) * static_cast<std::size_t>(lane / kHalfOutputs) + 4 * (lane % kHalfOutputs);
   for (int i = 0; i < kBlockInputs; ++i) {
-    if (kind == PackedKind::q8) {
-      weights[i] = static_cast<int>(codes[64 * (i / 4) + i % 4]) - 128;
-    } else {
-      const int byte = static_cast<int>(codes[64 * (i % 16 / 4) + i % 4]);
-      weights[i] = (i < 16 ? byte & 15 : byte >> 4) - (kind == PackedKind::q4 ? 8 : 0);
+    int code = plane_code(codes, low, i);
+    if (high != 0) code |= plane_code(codes + plane_bytes(low), high, i) << low;
+    if (shape.levels == Levels::nonlinear4) code = kNonlinear4[code];
+    if (shape.levels == Levels::float4) code = kFloat4[code];
+    out.levels[i] = code - shape.zero;
+  }
+}
+
+// `bytes`: of this output, in the block's first 32.
+void read_scales(const PackedShape& shape, const std::byte* halves, const std::byte* bytes, int lane,
+                 BlockWeights& out) {
+  for (int group = 0; group < kBlockInputs / shape.group; ++group, bytes += kGroupOutputs) {
+    float d = half_at(halves, lane), m = shape.offset ? half_at(halves + 64, lane) : 0.0f;
+    if (shape.scale == ScaleType::power) {
+      std::uint16_t power;
+      std::memcpy(&power, halves + 2 * lane, 2);
+      d = bf16_to_f32(power);
     }
+    if (shape.scale == ScaleType::super_bytes) {
+      const int byte = static_cast<int>(*bytes);
+      const bool both = shape.group == 16 && shape.offset;
+      d *= static_cast<float>(both ? byte & 15 : static_cast<std::int8_t>(byte));
+      if (shape.offset) m *= static_cast<float>(both ? byte >> 4 : static_cast<int>(bytes[kGroupOutputs]));
+    }
+    out.d[group] = d, out.m[group] = m;
+  }
+}
+
+// Adds block b of `lane` to a row's result.
+void add_block(const PackedShape& shape, const BlockWeights& weights, const QuantizedRows& q, std::size_t b,
+               float& acc) {
+  for (int group = 0; group < kBlockInputs / shape.group; ++group) {
+    int sum = 0, code_sum = 0;
+    for (int i = shape.group * group; i < shape.group * (group + 1); ++i) {
+      sum += weights.levels[i] * q.codes[b * kBlockInputs + static_cast<std::size_t>(i)];
+      code_sum += q.codes[b * kBlockInputs + static_cast<std::size_t>(i)];
+    }
+    const float p = weights.d[group] * q.scales[b];
+    acc = std::fma(p, static_cast<float>(sum), acc);
+    if (!shape.offset) continue;
+    const float x = shape.group == 32 ? q.scaled_sums[b] : q.scales[b] * static_cast<float>(code_sum);
+    acc = std::fma(weights.m[group], x, acc);
   }
 }
 
 void quantised_lane(const MatmulTask& task, const WeightsView& w, const std::byte* group, int lane,
                     float* y) {
-  const std::size_t scales = w.kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
-  const bool offset = w.kind == PackedKind::q4_offset;
-  const std::size_t unit = scales + (offset ? 128 : 64);
-  const int blocks = w.inputs / kBlockInputs;
+  const PackedShape shape = shape_of(w.kind);
+  const int blocks = w.inputs / kBlockInputs, at_once = unit_blocks(shape);
   for (int row = 0; row < task.rows; ++row) y[static_cast<std::size_t>(row) * task.y_stride] = 0.0f;
   for (int b = 0; b < blocks; ++b) {
-    const std::byte* block = group + static_cast<std::size_t>(b) * unit;
-    int weights[kBlockInputs];
-    block_weights(w.kind, block, lane, weights);
-    const float d = half_at(block + scales, lane);
-    const float m = offset ? half_at(block + kQ4Offsets, lane) : 0.0f;
-    for (int row = 0; row < task.rows; ++row) {
-      const std::size_t at = static_cast<std::size_t>(row) * static_cast<std::size_t>(blocks) + b;
-      const std::int8_t* codes = task.q.codes + at * kBlockInputs;
-      int sum = 0;
-      for (int i = 0; i < kBlockInputs; ++i) sum += weights[i] * codes[i];
-      float& acc = y[static_cast<std::size_t>(row) * task.y_stride];
-      const float p = d * task.q.scales[at];
-      acc = std::fma(p, static_cast<float>(sum), acc);
-      if (offset) acc = std::fma(m, task.q.scaled_sums[at], acc);
-    }
+    const std::byte* unit = group + unit_bytes(shape) * static_cast<std::size_t>(b / at_once);
+    const auto i = static_cast<std::size_t>(b % at_once);
+    BlockWeights weights;
+    read_codes(shape, unit + codes_bytes(shape) * i, lane, weights);
+    read_scales(shape, unit + scales_at(shape), unit + subs_at(shape) + subs_bytes(shape) * i + lane, lane,
+                weights);
+    for (int row = 0; row < task.rows; ++row)
+      add_block(shape, weights, task.q, static_cast<std::size_t>(row) * static_cast<std::size_t>(blocks) + b,
+                y[static_cast<std::size_t>(row) * task.y_stride]);
   }
 }
 

@@ -121,15 +121,19 @@ TEST_P(EveryTable, Exp2CoversItsWholeRange) {
 
 struct Quantised {
   explicit Quantised(std::size_t rows, std::size_t inputs)
-      : codes(rows * inputs), scales(rows * inputs / 32), scaled_sums(scales), sums(scales.size()) {}
+      : codes(rows * inputs),
+        scales(rows * inputs / 32),
+        scaled_sums(scales),
+        sums(scales.size()),
+        half_sums(scales.size()) {}
   QuantizedRows rows(std::size_t first, int inputs) {
     const std::size_t block = first * static_cast<std::size_t>(inputs) / 32;
-    return {codes.data() + block * 32, scales.data() + block, scaled_sums.data() + block, sums.data() + block,
-            inputs};
+    return {codes.data() + block * 32, scales.data() + block,    scaled_sums.data() + block,
+            sums.data() + block,       half_sums.data() + block, inputs};
   }
   std::vector<std::int8_t> codes;
   std::vector<float> scales, scaled_sums;
-  std::vector<std::int32_t> sums;
+  std::vector<std::int32_t> sums, half_sums;
 };
 
 TEST_P(EveryTable, QuantisesARowAsTheScalarOne) {
@@ -137,8 +141,7 @@ TEST_P(EveryTable, QuantisesARowAsTheScalarOne) {
     const std::vector<float> x = some_floats(576 * 8, values, 5);
     Quantised expected(1, x.size()), got(1, x.size());
     const auto run = [&](const Kernels& k, Quantised& q) {
-      return k.quantize_row(x.data(), static_cast<int>(x.size()), q.codes.data(), q.scales.data(),
-                            q.scaled_sums.data(), q.sums.data());
+      return k.quantize_row(x.data(), q.rows(0, static_cast<int>(x.size())));
     };
     ASSERT_TRUE(run(scalar(), expected));
     ASSERT_TRUE(run(table(), got));
@@ -146,6 +149,7 @@ TEST_P(EveryTable, QuantisesARowAsTheScalarOne) {
     expect_same_bits(expected.scales, got.scales, "scales");
     expect_same_bits(expected.scaled_sums, got.scaled_sums, "scaled sums");
     expect_same_bits(expected.sums, got.sums, "sums");
+    expect_same_bits(expected.half_sums, got.half_sums, "half sums");
   }
 }
 
@@ -154,15 +158,13 @@ TEST_P(EveryTable, QuantisationRoundsHalfToEvenAndRefusesWhatIsNotFinite) {
   const float given[] = {127.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 126.5f, -127.0f};
   std::copy(std::begin(given), std::end(given), x.begin());
   Quantised q(1, 64);
-  const auto run = [&] {
-    return table().quantize_row(x.data(), 64, q.codes.data(), q.scales.data(), q.scaled_sums.data(),
-                                q.sums.data());
-  };
+  const auto run = [&] { return table().quantize_row(x.data(), q.rows(0, 64)); };
   ASSERT_TRUE(run());
   const std::vector<std::int8_t> expected = {127, 0, 2, 2, 0, -2, 126, -127};
   expect_same_bits(expected, {q.codes.begin(), q.codes.begin() + 8}, "codes");
   EXPECT_EQ(q.scales, (std::vector<float>{1.0f, 0.0f}));
   EXPECT_EQ(q.sums, (std::vector<std::int32_t>{128, 0}));
+  EXPECT_EQ(q.half_sums, (std::vector<std::int32_t>{128, 0}));
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const std::size_t at : {0, 31, 40, 63}) {
       const float before = std::exchange(x[at], -bad);
@@ -252,6 +254,12 @@ TEST_P(EveryTable, TheBoundOfTheNoiseEqualsThePlainFunctionAndIsAboveTheNoise) {
   }
 }
 
+// `half` with its exponent made small enough that sums stay finite.
+std::uint16_t finite_half_of(std::uint16_t half, bool bfloat) {
+  if (bfloat) return static_cast<std::uint16_t>((half & 0x8FFF) | 0x3000);
+  return (half & 0x7C00) == 0x7C00 ? half ^ 0x4000 : half;
+}
+
 // A matrix with random bytes in every place, scales kept finite.
 PackedMatrix random_matrix(PackedKind kind, int outputs, int inputs, unsigned seed) {
   std::mt19937 random(seed);
@@ -260,19 +268,18 @@ PackedMatrix random_matrix(PackedKind kind, int outputs, int inputs, unsigned se
   m.data = std::move(*Buffer::make(m.bytes()));
   std::byte* bytes = m.data.data();
   const std::size_t unit = packed_unit_bytes(kind);
-  const std::size_t codes = kind == PackedKind::q8 ? kQ8Scales : m.quantised() ? kQ4Scales : 0;
+  const PackedShape shape = shape_of(kind);
+  const std::size_t begin = m.quantised() ? scales_at(shape) : 0, end = m.quantised() ? subs_at(shape) : unit;
+  const bool bfloat = kind == PackedKind::bf16 || shape.scale == ScaleType::power;
   for (std::size_t at = 0; at < m.bytes(); at += unit) {
-    for (std::size_t i = 0; i < codes; ++i) bytes[at + i] = static_cast<std::byte>(random());
+    for (std::size_t i = 0; i < unit; ++i) bytes[at + i] = static_cast<std::byte>(random());
     if (kind == PackedKind::f32) {
       const std::vector<float> values = some_floats(32, Values::wide, static_cast<unsigned>(random()));
       std::memcpy(bytes + at, values.data(), 128);
       continue;
     }
-    for (std::size_t i = codes; i < unit; i += 2) {
-      auto half = static_cast<std::uint16_t>(random());
-      const std::uint16_t top = kind == PackedKind::bf16 ? 0x7F80 : 0x7C00;
-      if ((half & top) == top) half ^= 0x4000;
-      if (kind == PackedKind::bf16) half = static_cast<std::uint16_t>((half & 0x8FFF) | 0x3000);
+    for (std::size_t i = begin; i < end; i += 2) {
+      const std::uint16_t half = finite_half_of(static_cast<std::uint16_t>(random()), bfloat);
       std::memcpy(bytes + at + i, &half, 2);
     }
   }
@@ -280,17 +287,16 @@ PackedMatrix random_matrix(PackedKind kind, int outputs, int inputs, unsigned se
 }
 
 struct MatmulCase {
-  MatmulCase(PackedKind kind, int outputs, int inputs, int row_count, Values values, unsigned seed)
-      : matrix(random_matrix(kind, outputs, inputs, seed)),
+  // At least `least` inputs.
+  MatmulCase(PackedKind kind, int outputs, int least, int row_count, Values values, unsigned seed)
+      : inputs(whole_units(kind, least)),
+        matrix(random_matrix(kind, outputs, inputs, seed)),
         rows(row_count),
         x(some_floats(static_cast<std::size_t>(rows) * static_cast<std::size_t>(inputs), values, seed + 1)),
         q(static_cast<std::size_t>(rows), static_cast<std::size_t>(inputs)) {
-    for (int r = 0; r < rows; ++r) {
-      const QuantizedRows to = q.rows(static_cast<std::size_t>(r), inputs);
-      EXPECT_TRUE(
-          scalar().quantize_row(x.data() + static_cast<std::size_t>(r) * static_cast<std::size_t>(inputs),
-                                inputs, to.codes, to.scales, to.scaled_sums, to.sums));
-    }
+    for (int r = 0; r < rows; ++r)
+      EXPECT_TRUE(scalar().quantize_row(&x[static_cast<std::size_t>(r) * static_cast<std::size_t>(inputs)],
+                                        q.rows(static_cast<std::size_t>(r), inputs)));
   }
   std::size_t stride() const { return static_cast<std::size_t>(matrix.groups()) * kGroupOutputs + 16; }
 
@@ -307,14 +313,19 @@ struct MatmulCase {
     return y;
   }
 
+  int inputs;
   PackedMatrix matrix;
   int rows;
   std::vector<float> x;
   Quantised q;
 };
 
-constexpr PackedKind kAllKinds[] = {PackedKind::f32, PackedKind::f16,       PackedKind::bf16,
-                                    PackedKind::q4,  PackedKind::q4_offset, PackedKind::q8};
+constexpr PackedKind kAllKinds[] = {
+    PackedKind::f32,       PackedKind::f16,      PackedKind::bf16,     PackedKind::q4,
+    PackedKind::q4_offset, PackedKind::q8,       PackedKind::q5,       PackedKind::q5_offset,
+    PackedKind::q4_table,  PackedKind::q4_power, PackedKind::q2_super, PackedKind::q3_super,
+    PackedKind::q4_super,  PackedKind::q5_super, PackedKind::q6_super, PackedKind::q4_table_super};
+static_assert(std::size(kAllKinds) == kPackedKinds);
 
 TEST_P(EveryTable, MatmulEqualsTheScalarOneForEveryKindAndRowCount) {
   for (const PackedKind kind : kAllKinds)
@@ -343,14 +354,17 @@ TEST_P(EveryTable, MatmulEqualsTheScalarOneForExtremeValues) {
 TEST_P(EveryTable, MatmulIsExactAtTheLimitsOfTheCodes) {
   const auto check = [&](PackedKind kind, int byte, int code, int rows) {
     MatmulCase c(kind, 64, 64, rows, Values::normal, 3);
-    const std::size_t unit = packed_unit_bytes(kind), codes = kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
+    const std::size_t unit = packed_unit_bytes(kind), codes = scales_at(shape_of(kind));
     for (std::size_t at = 0; at < c.matrix.bytes(); at += unit)
       std::memset(c.matrix.data.data() + at, byte, codes);
     std::fill(c.q.codes.begin(), c.q.codes.end(), static_cast<std::int8_t>(code));
     std::fill(c.q.sums.begin(), c.q.sums.end(), 32 * code);
-    expect_same_bits(c.run(scalar(), 0, rows, 0, 2), c.run(table(), 0, rows, 0, 2), "limits");
+    std::fill(c.q.half_sums.begin(), c.q.half_sums.end(), 16 * code);
+    expect_same_bits(c.run(scalar(), 0, rows, 0, 2), c.run(table(), 0, rows, 0, 2),
+                     "kind " + std::to_string(static_cast<int>(kind)) + ", bytes " + std::to_string(byte) +
+                         ", codes " + std::to_string(code));
   };
-  for (const PackedKind kind : {PackedKind::q4, PackedKind::q4_offset, PackedKind::q8})
+  for (const PackedKind kind : std::span(kAllKinds).subspan(3))
     for (const int byte : {0x00, 0xFF})
       for (const int code : {-127, 127})
         for (const int rows : {5, kTiledRows}) check(kind, byte, code, rows);
@@ -391,16 +405,17 @@ TEST_P(EveryTable, GroupsDoNotDependOnHowTheyAreShared) {
 TEST(ScalarMatmul, IsTheProductWithTheDequantisedWeights) {
   for (const PackedKind kind : kAllKinds) {
     MatmulCase c(kind, 40, 160, 3, Values::normal, 31);
+    const auto inputs = static_cast<std::size_t>(c.inputs);
     const std::vector<float> y = c.run(scalar(), 0, 3, 0, 2);
     for (int output = 0; output < 40; ++output) {
-      std::vector<float> w(160);
+      std::vector<float> w(inputs);
       unpack_row(c.matrix, output, w.data());
       for (std::size_t row = 0; row < 3; ++row) {
         double sum = 0, size = 0;
-        for (std::size_t i = 0; i < 160; ++i) {
-          const double x = kind >= PackedKind::q4
-                               ? static_cast<double>(c.q.codes[row * 160 + i]) * c.q.scales[row * 5 + i / 32]
-                               : c.x[row * 160 + i];
+        for (std::size_t i = 0; i < inputs; ++i) {
+          const std::size_t at = row * inputs + i;
+          const double x =
+              kind >= PackedKind::q4 ? static_cast<double>(c.q.codes[at]) * c.q.scales[at / 32] : c.x[at];
           sum += w[i] * x, size += std::fabs(w[i] * x);
         }
         EXPECT_NEAR(y[row * c.stride() + static_cast<std::size_t>(output)], sum, 4e-6 * size);

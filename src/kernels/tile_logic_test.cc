@@ -38,33 +38,38 @@ constexpr Logic kLogics[] = {
 
 enum class Codes { random, largest, smallest };
 
-// A product of `groups` groups, `blocks` blocks of inputs and `rows` rows.
+// A product of `groups` groups, `units` units of inputs and `rows` rows.
 struct Case {
-  Case(PackedKind kind, int groups, int blocks, int rows, Codes which)
-      : weights{kind, groups * kGroupOutputs, blocks * kBlockInputs, {}} {
+  Case(PackedKind kind, int groups, int units, int rows, Codes which)
+      : weights{kind, groups * kGroupOutputs, units * packed_unit_inputs(kind), {}} {
+    const int blocks = weights.inputs / kBlockInputs;
     std::mt19937 random(static_cast<unsigned>(100 * groups + 10 * blocks + rows));
     weights.data = std::move(*Buffer::make(weights.bytes()));
     for (std::size_t i = 0; i < weights.bytes(); ++i)
       weights.data.data()[i] = static_cast<std::byte>(random());
-    const std::size_t unit = packed_unit_bytes(kind), scales = kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
+    const std::size_t unit = packed_unit_bytes(kind), scales = scales_at(shape_of(kind)),
+                      subs = subs_at(shape_of(kind));
     for (std::size_t at = 0; at < weights.bytes(); at += unit) {
       if (which != Codes::random)
         std::memset(weights.data.data() + at, which == Codes::largest ? 255 : 0, scales);
-      for (std::size_t i = at + scales + 1; i < at + unit; i += 2) weights.data.data()[i] &= std::byte{0xBB};
+      for (std::size_t i = at + scales + 1; i < at + subs; i += 2) weights.data.data()[i] &= std::byte{0xBB};
     }
     const auto count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(blocks);
     for (std::size_t block = 0; block < count; ++block) {
       sums.push_back(0);
+      half_sums.push_back(0);
       for (int i = 0; i < kBlockInputs; ++i) {
         const int code = which == Codes::random ? static_cast<int>(random() % 255) - 127 : i % 3 ? 127 : -127;
         codes.push_back(static_cast<std::int8_t>(which == Codes::random ? code : block % 2 ? 127 : -127));
         sums.back() += codes.back();
+        if (i < 16) half_sums.back() += codes.back();
       }
       scales_.push_back(static_cast<float>(random() % 1000) * 1.7e-5f);
       scaled_sums.push_back(scales_.back() * static_cast<float>(sums.back()));
     }
     task.weights = &weights;
-    task.q = {codes.data(), scales_.data(), scaled_sums.data(), sums.data(), weights.inputs};
+    task.q = {codes.data(), scales_.data(),   scaled_sums.data(),
+              sums.data(),  half_sums.data(), weights.inputs};
     task.y_stride = static_cast<std::size_t>(groups * kGroupOutputs) + 3;
     task.rows = rows;
   }
@@ -79,7 +84,7 @@ struct Case {
   PackedMatrix weights;
   std::vector<std::int8_t> codes;
   std::vector<float> scales_, scaled_sums;
-  std::vector<std::int32_t> sums;
+  std::vector<std::int32_t> sums, half_sums;
   MatmulTask task;
 };
 
@@ -97,14 +102,18 @@ void expect_the_scalar_bits(Case c, int begin, int end, const std::string& what)
   }
 }
 
-constexpr PackedKind kKinds[] = {PackedKind::q4, PackedKind::q4_offset, PackedKind::q8};
+template <PackedKind... kinds>
+std::vector<PackedKind> list_of(KindList<kinds...>) {
+  return {kinds...};
+}
+const std::vector<PackedKind> kKinds = list_of(QuantisedKinds());
 
 TEST(TileLogic, GivesTheScalarBitsForEveryKindAndNumberOfRows) {
   for (const PackedKind kind : kKinds)
     for (int rows = 1; rows <= 64; rows += rows < 20 ? 1 : 11)
       expect_the_scalar_bits(
-          Case(kind, 2, 1 + rows % 4, rows, Codes::random), 0, 2,
-          "kind " + std::to_string(static_cast<int>(kind)) + ", rows " + std::to_string(rows));
+          Case(kind, 2, packed_unit_inputs(kind) == kBlockInputs ? 1 + rows % 4 : 1, rows, Codes::random), 0,
+          2, "kind " + std::to_string(static_cast<int>(kind)) + ", rows " + std::to_string(rows));
 }
 
 TEST(TileLogic, IsExactAtTheLimitsOfTheCodes) {

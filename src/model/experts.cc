@@ -74,6 +74,7 @@ void Context::Workspace::gather(const LayerWeights& layer, const Lane& lane) {
     std::copy_n(normed.scales + from * groups, groups, gathered.scales + to * groups);
     std::copy_n(normed.scaled_sums + from * groups, groups, gathered.scaled_sums + to * groups);
     std::copy_n(normed.sums + from * groups, groups, gathered.sums + to * groups);
+    std::copy_n(normed.half_sums + from * groups, groups, gathered.half_sums + to * groups);
   }
 }
 
@@ -84,8 +85,9 @@ MatmulTask Context::Workspace::expert_task(const WeightMatrix& weights_of, const
   MatmulTask task;
   task.weights = &weights_of.packed;
   task.x = inputs.x + first * width;
-  task.q = {inputs.codes + first * width, inputs.scales + first * groups, inputs.scaled_sums + first * groups,
-            inputs.sums + first * groups, weights_of.packed.inputs};
+  task.q = {inputs.codes + first * width,        inputs.scales + first * groups,
+            inputs.scaled_sums + first * groups, inputs.sums + first * groups,
+            inputs.half_sums + first * groups,   weights_of.packed.inputs};
   task.y = y + first * y_stride;
   task.y_stride = y_stride;
   task.rows = first_place[expert + 1] - first_place[expert];

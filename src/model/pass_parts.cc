@@ -22,12 +22,14 @@ void Inputs::take(Arena& arena, std::size_t rows, int width) {
   arena.take(scales, count / kBlockInputs);
   arena.take(scaled_sums, count / kBlockInputs);
   arena.take(sums, count / kBlockInputs);
+  arena.take(half_sums, count / kBlockInputs);
 }
 
 bool Inputs::quantise(const Kernels& kernels, std::size_t at, int count, bool wanted) const {
   const std::size_t group = at / kBlockInputs;
   if (!wanted) return all_finite(x + at, static_cast<std::size_t>(count));
-  return kernels.quantize_row(x + at, count, codes + at, scales + group, scaled_sums + group, sums + group);
+  return kernels.quantize_row(
+      x + at, {codes + at, scales + group, scaled_sums + group, sums + group, half_sums + group, count});
 }
 
 MatmulTask Products::task(int item, int rows) const {
@@ -36,7 +38,8 @@ MatmulTask Products::task(int item, int rows) const {
   MatmulTask task;
   task.weights = &matrix;
   task.x = inputs->x;
-  task.q = {inputs->codes, inputs->scales, inputs->scaled_sums, inputs->sums, matrix.inputs};
+  task.q = {inputs->codes, inputs->scales,    inputs->scaled_sums,
+            inputs->sums,  inputs->half_sums, matrix.inputs};
   task.y = product.y;
   task.y_stride = product.y_stride;
   task.rows = rows;

@@ -35,11 +35,12 @@ class Arena {
 
 // What matmuls read: rows of activations as floats, and as codes where the weights are quantised.
 struct Inputs {
-  float* x = nullptr;            // [rows, width], packed tightly
-  std::int8_t* codes = nullptr;  // the same
-  float* scales = nullptr;       // [rows, width / 32]
-  float* scaled_sums = nullptr;  // the same
-  std::int32_t* sums = nullptr;  // the same
+  float* x = nullptr;                 // [rows, width], packed tightly
+  std::int8_t* codes = nullptr;       // the same
+  float* scales = nullptr;            // [rows, width / 32]
+  float* scaled_sums = nullptr;       // the same
+  std::int32_t* sums = nullptr;       // the same
+  std::int32_t* half_sums = nullptr;  // the same
 
   void take(Arena& arena, std::size_t rows, int width);
   // One stretch (whole groups of 32): to codes, or only checked where the weights are floats. False: a value

@@ -48,6 +48,7 @@ class Loader {
   Status plan_layer(int number, LayerWeights& layer);
   Status plan_rope(RopeFactors& factors);
   Status plan_head(ModelWeights& weights);
+  Status check_cuts() const;
   Status refuse_unknown_tensors() const;
   tl::unexpected<Error> refuse(std::string_view tensor, std::string_view why) const {
     return fail(fmt::format("{}: tensor {} {}", file_.path(), tensor, why));
@@ -181,6 +182,21 @@ Status Loader::plan_slim(ModelWeights& weights) {
   }
   if (slim.exit_layer == 0) return {};
   return norm("exit_norm", weights.exit_norm, slim.hidden[slim.exit_width]);
+}
+
+// Narrower models use the first inputs of matrices, whole blocks of them.
+Status Loader::check_cuts() const {
+  for (const PackJob& job : jobs_) {
+    const int unit = packed_unit_inputs(job.matrix->kind);
+    for (const auto* widths : {&config_.slim.hidden, &config_.slim.feed_forward})
+      for (const int width : *widths)
+        if (width % unit != 0)
+          return refuse(job.tensor->name,
+                        fmt::format("has the type {}, whose blocks have {} values, but the model has a width "
+                                    "of {}",
+                                    job.tensor->format->name, unit, width));
+  }
+  return {};
 }
 
 // The norms before the two parts of a block.
@@ -335,6 +351,7 @@ Status Loader::plan(ModelWeights& weights) {
   COPPICE_TRY_STATUS(plan_rope(weights.rope_factors));
   COPPICE_TRY_STATUS(plan_slim(weights));
   COPPICE_TRY_STATUS(plan_head(weights));
+  COPPICE_TRY_STATUS(check_cuts());
   if (config_.positions == Positions::learned) {
     const std::string name = std::string(row_.tensors.position_embedding) + ".weight";
     COPPICE_TRY_STATUS(values(name, config_.hidden, config_.context_length, weights.positions));

@@ -12,17 +12,17 @@
 
 #include "quant/blocks.h"
 #include "quant/formats.h"
-#include "quant/packed_shape.h"
+#include "quant/pack_rows.h"
 
 namespace coppice::core {
 
 template <int values>
 struct BlockParts {
   std::uint8_t codes[values];       // in the order of the inputs
-  std::int8_t scales[values / 16];  // super_six: of each group, to be multiplied with d
-  std::uint8_t mins[values / 16];   // super_six with offsets: of each group, to be multiplied with m
+  std::int8_t scales[values / 16];  // super_bytes: of each group, to be multiplied with d
+  std::uint8_t mins[values / 16];   // super_bytes with offsets: of each group, to be multiplied with m
   std::uint16_t d = 0;              // f16 bits; of a power bf16 bits
-  std::uint16_t m = 0;              // f16 bits
+  std::uint16_t m = 0;              // f16 bits; to be added, so a K format's minus its dmin
 };
 
 inline float scale_value(ScaleType type, std::uint16_t bits) {
@@ -53,9 +53,9 @@ template <PackedKind kind>
 GroupScale group_scale(std::uint16_t d, std::uint16_t m, int scale, int min) {
   constexpr PackedShape shape = shape_of(kind);
   GroupScale out = {scale_value(shape.scale, d), shape.offset ? f16_to_f32(m) : 0.0f};
-  if constexpr (shape.scale == ScaleType::super_six) {
+  if constexpr (shape.scale == ScaleType::super_bytes) {
     out.d *= static_cast<float>(scale);
-    out.m = -(out.m * static_cast<float>(min));
+    out.m *= static_cast<float>(min);
   }
   return out;
 }
@@ -94,16 +94,65 @@ std::int64_t find_nonfinite_scale(const std::byte* blocks, std::int64_t count) {
   return -1;
 }
 
-// Packs as f32, until the kernels know the format's own kind.
-template <class F>
-void pack_as_floats(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
-  float values[F::kValues];
-  for (int lane = 0; lane < outputs; ++lane, rows += stride)
-    for (int block = 0; block < inputs / F::kValues; ++block) {
-      unpack_blocks<F>(rows + std::ptrdiff_t{F::kBytes} * block, values, F::kValues);
-      for (int i = 0; i < F::kValues; ++i)
-        store(group + 4 * (kGroupOutputs * std::ptrdiff_t{block * F::kValues + i} + lane), values[i]);
+// The bits [from, from + bits) of a block's codes as a plane; `to` is where the output's bytes begin in it.
+template <int bits, int from>
+void place_plane(const std::uint8_t* codes, std::byte* to) {
+  constexpr std::uint32_t kMask = 0x01010101u * ((1u << bits) - 1);
+  std::uint32_t vectors[bits] = {};
+  for (int part = 0; part < 2; ++part)
+    for (int j = 0; j < 4; ++j) {
+      const CodePlace place = place_of(bits, part, j);
+      vectors[place.vector] |=
+          (load<std::uint32_t>(reinterpret_cast<const std::byte*>(codes) + 16 * part + 4 * j) >> from & kMask)
+          << bits * place.field;
     }
+  for (int v = 0; v < bits; ++v) store(to + 64 * v, vectors[v]);
+}
+
+template <PackedKind kind>
+void place_codes(const std::uint8_t* codes, std::byte* to) {
+  constexpr int kLow = low_bits(shape_of(kind)), kHigh = high_bits(shape_of(kind));
+  place_plane<kLow, 0>(codes, to);
+  if constexpr (kHigh != 0) place_plane<kHigh, kLow>(codes, to + plane_bytes(kLow));
+}
+
+// The scales and mins of block b of a unit; `subs` is the output's byte of the block's first 32.
+template <PackedKind kind, int values>
+void place_subs(const BlockParts<values>& parts, int b, std::byte* subs) {
+  constexpr PackedShape kShape = shape_of(kind);
+  for (int i = 0; i < kBlockInputs / kShape.group; ++i, subs += kGroupOutputs) {
+    const int group = b * (kBlockInputs / kShape.group) + i;
+    if constexpr (kShape.group == 16 && kShape.offset) {
+      *subs = static_cast<std::byte>(parts.scales[group] | parts.mins[group] << 4);
+    } else {
+      *subs = static_cast<std::byte>(parts.scales[group]);
+      if constexpr (kShape.offset) subs[kGroupOutputs] = static_cast<std::byte>(parts.mins[group]);
+    }
+  }
+}
+
+// A block of the file is a unit of the layout.
+template <class F>
+void pack_blocks(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
+  constexpr PackedShape kShape = shape_of(F::kKind);
+  static_assert(F::kValues == unit_blocks(kShape) * kBlockInputs);
+  BlockParts<F::kValues> parts = {};
+  for (int lane = 0; lane < outputs; ++lane, rows += stride) {
+    std::byte* unit = group;
+    const std::byte* block = rows;
+    for (int at = 0; at < inputs; at += F::kValues, block += F::kBytes, unit += unit_bytes(kShape)) {
+      F::read(block, parts);
+      store(unit + scales_at(kShape) + 2 * lane, parts.d);
+      if constexpr (kShape.offset) store(unit + scales_at(kShape) + 2 * (kGroupOutputs + lane), parts.m);
+      for (int b = 0; b < unit_blocks(kShape); ++b) {
+        std::byte* codes = unit + codes_bytes(kShape) * static_cast<std::size_t>(b);
+        place_codes<F::kKind>(parts.codes + kBlockInputs * b, lane_codes(codes, lane, half_bytes(kShape)));
+        if constexpr (subs_bytes(kShape) != 0)
+          place_subs<F::kKind>(
+              parts, b, unit + subs_at(kShape) + subs_bytes(kShape) * static_cast<std::size_t>(b) + lane);
+      }
+    }
+  }
 }
 
 #define COPPICE_BLOCK_FORMAT(family, F)                                                                  \
@@ -112,7 +161,7 @@ void pack_as_floats(const std::byte* rows, std::size_t stride, int outputs, int 
     unpack_blocks<F>(blocks, values, count);                                                             \
   }                                                                                                      \
   void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) { \
-    pack_as_floats<F>(rows, stride, outputs, inputs, group);                                             \
+    pack_blocks<F>(rows, stride, outputs, inputs, group);                                                \
   }                                                                                                      \
   std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count) {                             \
     return find_nonfinite_scale<F>(blocks, count);                                                       \

@@ -26,6 +26,9 @@ void read_planes(const std::byte* bytes, std::uint8_t* codes, int shift) {
 
 void clear(std::uint8_t* codes) { std::memset(codes, 0, 256); }
 
+// What is subtracted in the file is added in the packed layout.
+std::uint16_t negated(const std::byte* half) { return load<std::uint16_t>(half) ^ 0x8000; }
+
 // Eight scales and eight mins of 6 bits in 12 bytes: of the first four bytes the low bits are scales 0 .. 3,
 // of the next four mins 0 .. 3; the others have their low nibbles in the last four bytes, the mins above the
 // scales, and their upper two bits on top of the first eight bytes.
@@ -51,7 +54,7 @@ struct Q2K {
     clear(parts.codes);
     read_planes<2, 32>(block + 16, parts.codes, 0);
     parts.d = load<std::uint16_t>(block + 80);
-    parts.m = load<std::uint16_t>(block + 82);
+    parts.m = negated(block + 82);
   }
 };
 
@@ -76,7 +79,7 @@ struct Q4K {
   static constexpr int kValues = 256, kBytes = 144;
   static void read(const std::byte* block, BlockParts<256>& parts) {
     parts.d = load<std::uint16_t>(block);
-    parts.m = load<std::uint16_t>(block + 2);
+    parts.m = negated(block + 2);
     read_scales_and_mins(block + 4, parts.scales, parts.mins);
     clear(parts.codes);
     read_planes<4, 32>(block + 16, parts.codes, 0);
@@ -88,7 +91,7 @@ struct Q5K {
   static constexpr int kValues = 256, kBytes = 176;
   static void read(const std::byte* block, BlockParts<256>& parts) {
     parts.d = load<std::uint16_t>(block);
-    parts.m = load<std::uint16_t>(block + 2);
+    parts.m = negated(block + 2);
     read_scales_and_mins(block + 4, parts.scales, parts.mins);
     clear(parts.codes);
     read_planes<1, 32>(block + 16, parts.codes, 4);

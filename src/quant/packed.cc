@@ -2,50 +2,84 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "base/check.h"
+#include "quant/block_format.h"
 #include "quant/blocks.h"
 #include "quant/formats.h"
 
 namespace coppice::core {
 namespace {
 
-// Where the codes of output `lane` of a group begin in its block.
-const std::byte* codes_of(const std::byte* block, int lane, std::size_t half_bytes) {
-  return block + static_cast<std::size_t>(lane / kHalfOutputs) * half_bytes + 4 * (lane % kHalfOutputs);
+// The codes of a plane, each at bit `to` of its byte; `from` is where the output's bytes begin in the plane.
+template <int bits, int to>
+void read_plane(const std::byte* from, std::uint32_t* codes) {
+  constexpr std::uint32_t kMask = 0x01010101u * ((1u << bits) - 1);
+  for (int part = 0; part < 2; ++part)
+    for (int j = 0; j < 4; ++j) {
+      const CodePlace place = place_of(bits, part, j);
+      codes[4 * part + j] |= (load<std::uint32_t>(from + 64 * place.vector) >> bits * place.field & kMask)
+                             << to;
+    }
 }
 
-// One block's 32 values of one lane. The order of operations is that of the formats' own unpack.
-void unpack_q4(const std::byte* block, int lane, float* out) {
-  const float d = f16_to_f32(load<std::uint16_t>(block + kQ4Scales + 2 * lane));
-  const std::byte* codes = codes_of(block, lane, kQ4Half);
-  for (int i = 0; i < 16; ++i) {
-    const int byte = std::to_integer<int>(codes[64 * (i / 4) + i % 4]);
-    out[i] = d * static_cast<float>((byte & 15) - 8);
-    out[16 + i] = d * static_cast<float>((byte >> 4) - 8);
+// The scale and offset of group i of a block, whose bytes of scales and mins of this output begin at `subs`.
+template <PackedKind kind>
+GroupScale scale_of_group(std::uint16_t d, std::uint16_t m, const std::byte* subs, int i) {
+  constexpr PackedShape kShape = shape_of(kind);
+  if constexpr (kShape.scale != ScaleType::super_bytes) return group_scale<kind>(d, m, 1, 1);
+  subs += kGroupOutputs * i;
+  if constexpr (kShape.group == 16 && kShape.offset) {
+    const int byte = std::to_integer<int>(*subs);
+    return group_scale<kind>(d, m, byte & 15, byte >> 4);
+  }
+  return group_scale<kind>(d, m, load<std::int8_t>(subs),
+                           kShape.offset ? std::to_integer<int>(subs[kGroupOutputs]) : 0);
+}
+
+// A unit's values of one lane, as the formats' own unpack has them.
+template <PackedKind kind>
+void unpack_unit(const std::byte* unit, int lane, float* out) {
+  constexpr PackedShape kShape = shape_of(kind);
+  constexpr int kLow = low_bits(kShape), kHigh = high_bits(kShape);
+  const auto d = load<std::uint16_t>(unit + scales_at(kShape) + 2 * lane);
+  const auto m = kShape.offset ? load<std::uint16_t>(unit + scales_at(kShape) + 2 * (kGroupOutputs + lane))
+                               : std::uint16_t{0};
+  const std::byte* half =
+      unit + half_bytes(kShape) * static_cast<std::size_t>(lane / kHalfOutputs) + 4 * (lane % kHalfOutputs);
+  const std::byte* subs = unit + subs_at(kShape) + lane;
+  for (int b = 0; b < unit_blocks(kShape); ++b, half += codes_bytes(kShape), subs += subs_bytes(kShape)) {
+    std::uint32_t words[8] = {};
+    read_plane<kLow, 0>(half, words);
+    if constexpr (kHigh != 0) read_plane<kHigh, kLow>(half + plane_bytes(kLow), words);
+    std::uint8_t codes[kBlockInputs];
+    std::memcpy(codes, words, sizeof(codes));
+    for (int i = 0; i < kBlockInputs / kShape.group; ++i) {
+      const GroupScale scale = scale_of_group<kind>(d, m, subs, i);
+      for (int k = 0; k < kShape.group; ++k) *out++ = value_of<kind>(scale, codes[kShape.group * i + k]);
+    }
   }
 }
 
-void unpack_q4_offset(const std::byte* block, int lane, float* out) {
-  const float d = f16_to_f32(load<std::uint16_t>(block + kQ4Scales + 2 * lane));
-  const float m = f16_to_f32(load<std::uint16_t>(block + kQ4Offsets + 2 * lane));
-  const std::byte* codes = codes_of(block, lane, kQ4Half);
-  for (int i = 0; i < 16; ++i) {
-    const int byte = std::to_integer<int>(codes[64 * (i / 4) + i % 4]);
-    out[i] = d * static_cast<float>(byte & 15) + m;
-    out[16 + i] = d * static_cast<float>(byte >> 4) + m;
-  }
-}
-
-void unpack_q8(const std::byte* block, int lane, float* out) {
-  const float d = f16_to_f32(load<std::uint16_t>(block + kQ8Scales + 2 * lane));
-  const std::byte* codes = codes_of(block, lane, kQ8Half);
-  for (int i = 0; i < kBlockInputs; ++i) {
-    const int byte = std::to_integer<int>(codes[64 * (i / 4) + i % 4]);
-    out[i] = d * static_cast<float>(byte - 128);
-  }
-}
+// By PackedKind, from the first quantised one on.
+using UnpackUnit = void (*)(const std::byte* unit, int lane, float* out);
+constexpr UnpackUnit kUnpackUnit[] = {unpack_unit<PackedKind::q4>,
+                                      unpack_unit<PackedKind::q4_offset>,
+                                      unpack_unit<PackedKind::q8>,
+                                      unpack_unit<PackedKind::q5>,
+                                      unpack_unit<PackedKind::q5_offset>,
+                                      unpack_unit<PackedKind::q4_table>,
+                                      unpack_unit<PackedKind::q4_power>,
+                                      unpack_unit<PackedKind::q2_super>,
+                                      unpack_unit<PackedKind::q3_super>,
+                                      unpack_unit<PackedKind::q4_super>,
+                                      unpack_unit<PackedKind::q5_super>,
+                                      unpack_unit<PackedKind::q6_super>,
+                                      unpack_unit<PackedKind::q4_table_super>};
+constexpr int kFirstQuantised = static_cast<int>(PackedKind::q4);
+static_assert(std::size(kUnpackUnit) == kPackedKinds - kFirstQuantised);
 
 float float_value(PackedKind kind, const std::byte* unit, int lane) {
   switch (kind) {
@@ -75,8 +109,7 @@ bool any_nonfinite(const std::byte* at, std::size_t bytes, Bits infinity) {
 }
 
 std::size_t bytes_of_inputs(const PackedMatrix& matrix, int inputs) {
-  const int units = matrix.quantised() ? inputs / kBlockInputs : inputs;
-  return packed_unit_bytes(matrix.kind) * static_cast<std::size_t>(units);
+  return packed_unit_bytes(matrix.kind) * static_cast<std::size_t>(inputs / packed_unit_inputs(matrix.kind));
 }
 
 }  // namespace
@@ -96,11 +129,12 @@ bool all_finite(const PackedMatrix& matrix, int group_begin, int group_end) {
     default:
       break;
   }
-  const std::size_t scales = matrix.kind == PackedKind::q8 ? kQ8Scales : kQ4Scales;
-  const std::size_t unit = packed_unit_bytes(matrix.kind);
+  const PackedShape shape = shape_of(matrix.kind);
+  const auto infinity = static_cast<std::int16_t>(shape.scale == ScaleType::power ? kFirstBadPower : 0x7c00);
+  const std::size_t unit = unit_bytes(shape);
   bool bad = false;
-  for (const std::byte* block = begin; block < end; block += unit)
-    bad |= any_nonfinite<Halves>(block + scales, unit - scales, std::int16_t{0x7c00});
+  for (const std::byte* scales = begin + scales_at(shape); scales < end; scales += unit)
+    bad |= any_nonfinite<Halves>(scales, shape.offset ? 128 : 64, infinity);
   return !bad;
 }
 
@@ -111,16 +145,18 @@ std::size_t packed_unit_bytes(PackedKind kind) {
     case PackedKind::f16:
     case PackedKind::bf16:
       return kGroupOutputs * 2;
-    case PackedKind::q4:
-      return kQ4Offsets;  // where the offsets would be, it ends
-    case PackedKind::q4_offset:
-      return kQ4Offsets + 2 * kGroupOutputs;
-    case PackedKind::q8:
-      return kQ8Scales + 2 * kGroupOutputs;
     default:
-      break;
+      return unit_bytes(shape_of(kind));
   }
-  check_failed("a packed kind without a size", __FILE__, __LINE__);
+}
+
+int packed_unit_inputs(PackedKind kind) {
+  return kind < PackedKind::q4 ? 1 : unit_blocks(shape_of(kind)) * kBlockInputs;
+}
+
+int whole_units(PackedKind kind, int inputs) {
+  const int unit = packed_unit_inputs(kind);
+  return (inputs + unit - 1) / unit * unit;
 }
 
 std::size_t PackedMatrix::group_bytes() const { return bytes_of_inputs(*this, inputs); }
@@ -140,7 +176,8 @@ WeightStretch PackedMatrix::stretch(int begin, int end, std::size_t most) const 
 PackedMatrix part_of(const PackedMatrix& whole, int outputs, int inputs) {
   COPPICE_CHECK(outputs > 0 && outputs <= whole.outputs && inputs > 0 && inputs <= whole.inputs);
   COPPICE_CHECK(outputs == whole.outputs || outputs % kGroupOutputs == 0);
-  COPPICE_CHECK(inputs == whole.inputs || inputs % kBlockInputs == 0);
+  COPPICE_CHECK(inputs == whole.inputs ||
+                inputs % std::max(kBlockInputs, packed_unit_inputs(whole.kind)) == 0);
   PackedMatrix part;
   part.kind = whole.kind;
   part.outputs = outputs;
@@ -161,10 +198,9 @@ void unpack_row(const PackedMatrix& matrix, int output, float* out) {
     for (int k = 0; k < matrix.inputs; ++k, unit += step) out[k] = float_value(matrix.kind, unit, lane);
     return;
   }
-  const auto unpack_block = matrix.kind == PackedKind::q4          ? unpack_q4
-                            : matrix.kind == PackedKind::q4_offset ? unpack_q4_offset
-                                                                   : unpack_q8;
-  for (int k = 0; k < matrix.inputs; k += kBlockInputs, unit += step) unpack_block(unit, lane, out + k);
+  const UnpackUnit unpack = kUnpackUnit[static_cast<int>(matrix.kind) - kFirstQuantised];
+  const int unit_inputs = packed_unit_inputs(matrix.kind);
+  for (int k = 0; k < matrix.inputs; k += unit_inputs, unit += step) unpack(unit, lane, out + k);
 }
 
 }  // namespace coppice::core

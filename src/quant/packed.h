@@ -4,12 +4,25 @@
 // Packing is lossless (docs/numerics.md, 19). Every block begins on a 64-byte line, so that a group is one
 // stream of whole lines.
 //
-//   q4, q4_offset  per block of 32 outputs x 32 inputs: 256 bytes of nibbles for each half, then 32 f16
-//                  scales d, and for q4_offset 32 f16 offsets m. Of a half, byte (64*j + 4*lane + t), j in
-//                  0..3, t in 0..3: its low nibble is input 4*j + t, its high nibble input 16 + 4*j + t.
-//                  q4: value = d * (nibble - 8). q4_offset: value = d * nibble + m.
-//   q8             per block: 512 bytes for each half, byte (64*j + 4*lane + t), j in 0..7, is input 4*j + t
-//                  as code + 128 (unsigned), then 32 f16 scales d. value = d * (byte - 128).
+// Quantised kinds are put together from a few parts, as packed_shape.h says. A block is 32 outputs x 32
+// inputs, 32 * bits bytes of codes; a unit is a block, or for the kinds of K formats 8 blocks with their
+// scales behind them:
+//
+//   codes   of each block, both halves of 16 outputs after each other; a half is a plane of 64 * b bytes for
+//           codes of b = 1, 2, 4 or 8 bits, and codes of 3, 5 and 6 bits are a plane of 2, 4, 4 bits and,
+//           behind it, one of the 1, 1, 2 bits above. Vector v of a plane has at byte (4*lane + t), t in
+//           0..3, codes of input t of a four of inputs. For 8 bits, vector v is inputs 4*v .. 4*v + 3. Below,
+//           a byte is 8 / b fields, lowest bits first, and they are numbered through the vectors: field
+//           2*j + p is inputs 16*p + 4*j .., j in 0..3, p in 0..1. So with 4 bits the low nibbles of vector
+//           j are inputs 4*j .., and the high ones 16 + 4*j ...
+//   d, m    32 f16 scales (q4_power: bf16), then 32 f16 offsets where the kind has them. Of a K format they
+//           are super-scales, and m is minus the file's.
+//   bytes   K formats: for each block 32 scales of 8 bits with a sign, or 32 for the first 16 inputs and 32
+//           for the last; then 32 mins without one where there are offsets; q2_super has scale | min << 4.
+//
+//   value = d * (code - zero), d * code + m, or d * table[code]; of a K format d is the super-scale times
+//   the byte, exactly, and so is m. How many bits, which zero and table: kPackedShapes.
+//
 //   f32, f16, bf16 per input k: 32 values, one an output.
 //
 // The first outputs of a matrix are its first groups, and the first inputs are the first bytes of every
@@ -26,10 +39,6 @@
 
 namespace coppice::core {
 
-// Where the parts of a block begin (the picture above): the codes of a half are kQ4Half or kQ8Half bytes.
-inline constexpr std::size_t kQ4Half = 256, kQ4Scales = 2 * kQ4Half, kQ4Offsets = kQ4Scales + 64;
-inline constexpr std::size_t kQ8Half = 512, kQ8Scales = 2 * kQ8Half;
-
 // Weights in the order in which they are read: `runs` runs of `bytes` bytes whose beginnings lie `stride`
 // bytes apart.
 struct WeightStretch {
@@ -42,7 +51,7 @@ struct WeightStretch {
 struct PackedMatrix {
   PackedKind kind = PackedKind::f32;
   int outputs = 0;  // rows of the GGUF tensor (ne[1])
-  int inputs = 0;   // ne[0]; a multiple of 32 for quantised kinds
+  int inputs = 0;   // ne[0]; whole units
   Buffer data;
   // Inputs of the matrix whose bytes these are; 0: as many as `inputs`, nothing lies between the groups.
   int stored_inputs = 0;
@@ -57,12 +66,15 @@ struct PackedMatrix {
   WeightStretch stretch(int begin, int end, std::size_t most) const;
 };
 
-// The first `outputs` (whole groups, or all there are) and `inputs` (a multiple of 32, or all) of `whole`,
-// whose memory it uses and which must outlive it.
+// The first `outputs` (whole groups, or all there are) and `inputs` (whole units, of floats 32, or all) of
+// `whole`, whose memory it uses and which must outlive it.
 PackedMatrix part_of(const PackedMatrix& whole, int outputs, int inputs);
 
-// Bytes of one block (quantised kinds: 32 outputs x 32 inputs) or of one input (float kinds: 32 outputs).
+// Bytes and inputs of a unit of 32 outputs; a float kind's is one input.
 std::size_t packed_unit_bytes(PackedKind kind);
+int packed_unit_inputs(PackedKind kind);
+// `inputs`, or as many more as make whole units.
+int whole_units(PackedKind kind, int inputs);
 
 // Whether every scale, offset or float value of groups [group_begin, group_end) is finite; the zeros beyond
 // the last output are.

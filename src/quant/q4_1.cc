@@ -44,11 +44,12 @@ void quantize(const float* values, const float* importance, std::byte* blocks, s
 }
 
 void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
-  const std::size_t unit = packed_unit_bytes(PackedKind::q4_offset);
-  for (int at = 0; at < inputs; at += kBlockInputs, rows += kBytes, group += unit) {
+  constexpr PackedShape kShape = shape_of(PackedKind::q4_offset);
+  constexpr std::size_t kUnit = unit_bytes(kShape), kScales = scales_at(kShape);
+  for (int at = 0; at < inputs; at += kBlockInputs, rows += kBytes, group += kUnit) {
     pack_codes<16>(rows + 4, stride, outputs, group);
-    pack_halves(rows, stride, outputs, group + kQ4Scales);
-    pack_halves(rows + 2, stride, outputs, group + kQ4Offsets);
+    pack_halves(rows, stride, outputs, group + kScales);
+    pack_halves(rows + 2, stride, outputs, group + kScales + 2 * kGroupOutputs);
   }
 }
 

@@ -39,10 +39,11 @@ void quantize(const float* values, const float*, std::byte* blocks, std::int64_t
 
 void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group) {
   constexpr std::uint32_t kPlus128 = 0x80808080u;  // in each byte
-  const std::size_t unit = packed_unit_bytes(PackedKind::q8);
-  for (int at = 0; at < inputs; at += kBlockInputs, rows += kBytes, group += unit) {
+  constexpr PackedShape kShape = shape_of(PackedKind::q8);
+  constexpr std::size_t kUnit = unit_bytes(kShape), kScales = scales_at(kShape);
+  for (int at = 0; at < inputs; at += kBlockInputs, rows += kBytes, group += kUnit) {
     pack_codes<32>(rows + 2, stride, outputs, group, kPlus128);
-    pack_halves(rows, stride, outputs, group + kQ8Scales);
+    pack_halves(rows, stride, outputs, group + kScales);
   }
 }
 

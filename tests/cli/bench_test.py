@@ -7,6 +7,9 @@ import program
 
 SPREAD = {"median", "low", "high"}
 
+KINDS = ("q4", "q4_offset", "q8", "q5", "q5_offset", "q4_table", "q4_power", "q2_super", "q3_super", "q4_super", "q5_super", "q6_super",
+         "q4_table_super", "f16", "bf16", "f32")
+
 
 class Bench(program.Case):
     def report(self, bench, *arguments):
@@ -68,10 +71,12 @@ class Bench(program.Case):
             for name in ("seconds", "of_read", "of_peak"):
                 self.spread(timing[name])
         matmuls = [(t["variant"], t["rows"]) for t in timings if t["kernel"] == "matmul"]
-        self.assertEqual(matmuls, [(kind, rows) for kind in ("q4", "q4_offset", "q8", "f16", "bf16", "f32") for rows in (1, 5)])
-        products = 2 * (64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 96)
+        self.assertEqual(matmuls, [(kind, rows) for kind in KINDS for rows in (1, 5)])
         for timing in timings:
             if timing["kernel"] == "matmul":
+                unit = 256 if "super" in timing["variant"] else 32
+                width, wide = -(-64 // unit) * unit, -(-96 // unit) * unit  # of inputs
+                products = 2 * (width * (64 + 2 * 32 + 64) + width * 2 * 96 + wide * 64)
                 self.assertEqual(timing["multiply_adds"], products * timing["rows"])
                 if timing["variant"] == "f32":
                     self.assertEqual(timing["bytes"], products * 4)

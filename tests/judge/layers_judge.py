@@ -99,7 +99,10 @@ def main():
                 dict(arch="gemma2", types=("Q8_0", "Q4_1"), seed=15, tied=True, keys={
                     "attention.sliding_window": 20, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 8.0}),
                 dict(arch="phi3", types=("Q4_0", "Q8_0"), seed=16),
-                dict(arch="falcon", types=("Q8_0",), seed=17, kv_heads=1)]):
+                dict(arch="falcon", types=("Q8_0",), seed=17, kv_heads=1),
+                dict(arch="llama", types=("Q5_0", "Q5_1", "IQ4_NL", "MXFP4"), seed=18),
+                dict(arch="llama", types=("Q4_K", "Q6_K", "Q5_K", "Q3_K", "Q2_K", "IQ4_XS"), seed=19, hidden=256, heads=4,
+                     feed_forward=512)]):
             path = f"{scratch}/{number}.gguf"
             random_model.write(path, **wanted)
             cases.append((str(wanted), path, 60))

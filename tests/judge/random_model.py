@@ -1,7 +1,8 @@
 """Small random models for the judge, written by the gguf package (not by our writer): any architecture, with a valid
 byte-level BPE vocabulary, every weight drawn from a fixed seed.
 
-    random_model.py OUT.gguf [--arch llama] [--types F32,F16,...] [--seed N] [--tied] [--layers N]
+    random_model.py OUT.gguf [--arch llama] [--types F32,F16,...] [--seed N] [--tied] [--layers N] [--hidden N]
+                    [--feed-forward N]
 """
 
 import argparse
@@ -9,8 +10,8 @@ import collections
 
 import gguf
 import numpy as np
-from gguf import GGMLQuantizationType
-from gguf.quants import quantize
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+from gguf.quants import dequantize, quantize
 
 TEXT = """The quick brown fox jumps over the lazy dog. It was the best of times, it was the worst of times, it was the age
 of wisdom, it was the age of foolishness. def add(left, right): return left + right; for index in range(10): print(index)
@@ -58,6 +59,32 @@ def byte_pair_encoding(merges_wanted):
     return tokens, merges
 
 
+# Formats that the gguf package reads but does not write: where in a block the f16 scale lies, and the one of the mins.
+SCALES_AT = {"Q2_K": (80, 82), "Q3_K": (108, None), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208, None), "IQ4_NL": (0, None),
+             "IQ4_XS": (0, None)}
+
+
+def random_blocks(kind, values, spread, random):
+    """Blocks of random bytes for an array of `values`' shape, their scales such that mean and spread are nearly 0 and `spread`."""
+    block_values, size = GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (values.size // block_values, size), dtype=np.uint8)
+    d_at, m_at = SCALES_AT[kind.name]
+
+    def put(at, value):
+        blocks[:, at:at + 2] = np.frombuffer(np.float16(value).tobytes(), np.uint8)
+
+    def unpacked(d, m):
+        put(d_at, d)
+        if m_at is not None:
+            put(m_at, m)
+        return dequantize(blocks.reshape(-1), kind).astype(np.float64)
+
+    ratio = 0.0 if m_at is None else unpacked(1, 0).mean() / -unpacked(0, 1).mean()
+    d = spread / unpacked(1, ratio).std()
+    unpacked(d, d * ratio)
+    return blocks.reshape(*values.shape[:-1], -1)
+
+
 class Maker:
     """Adds tensors; each matrix takes the next of the given types in turn."""
 
@@ -81,9 +108,10 @@ class Maker:
             self.writer.add_tensor(name, values)
         elif kind == GGMLQuantizationType.F16:
             self.writer.add_tensor(name, values.astype(np.float16))
+        elif kind.name in SCALES_AT:
+            self.writer.add_tensor(name, random_blocks(kind, values, spread, self.random), raw_dtype=kind)
         else:
-            data = quantize(values, kind)
-            self.writer.add_tensor(name, data, raw_dtype=kind)
+            self.writer.add_tensor(name, quantize(values, kind), raw_dtype=kind)
 
 
 LAYER_NORM = {"gpt2", "gptneox", "starcoder2", "falcon"}
@@ -204,12 +232,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--arch", choices=ARCHITECTURES, default="llama")
-    parser.add_argument("--types", default="F32", help="one or more of F32, F16, BF16, Q4_0, Q4_1, Q8_0, with commas")
+    parser.add_argument("--types", default="F32", help="one or more formats, with commas; Q2_K to Q6_K and IQ4_XS need --hidden 256")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--tied", action="store_true", help="no output.weight: the embedding is the head")
+    parser.add_argument("--hidden", type=int, default=96)
+    parser.add_argument("--feed-forward", type=int, default=160)
     options = parser.parse_args()
-    write(options.out, options.arch, options.types.split(","), options.seed, options.layers, options.tied)
+    write(options.out, options.arch, options.types.split(","), options.seed, options.layers, options.tied, hidden=options.hidden,
+          heads=options.hidden // 16, feed_forward=options.feed_forward)
 
 
 if __name__ == "__main__":
