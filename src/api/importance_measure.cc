@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "api/impl.h"
@@ -15,6 +16,23 @@ namespace {
 
 constexpr int kRows = 64;  // a pass
 
+// Which matrix of a tensor a product's name means: of experts "NAME.weight.3" is the one of number 3.
+struct MatrixName {
+  std::string tensor;
+  std::size_t number = 0;
+};
+MatrixName matrix_name(const std::string& name) {
+  constexpr std::string_view kWeight = ".weight.";
+  const std::size_t at = name.rfind(kWeight);
+  if (at == std::string::npos) return {name};
+  const std::size_t digits = at + kWeight.size();
+  std::size_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto [stopped, error] = std::from_chars(name.data() + digits, end, number);
+  if (error != std::errc() || stopped != end) return {name};
+  return {name.substr(0, digits - 1), number};
+}
+
 class SquareSums : public core::LayerTap {
  public:
   struct Entry {
@@ -22,8 +40,11 @@ class SquareSums : public core::LayerTap {
     std::int64_t rows = 0;
   };
 
-  void matmul(const char* tensor, const core::MatmulTask& task, const float* x) override {
-    Entry& entry = entries_[tensor];
+  void matmul(const char* name, const core::MatmulTask& task, const float* x) override {
+    const MatrixName matrix = matrix_name(name);
+    std::vector<Entry>& matrices = entries_[matrix.tensor];
+    if (matrices.size() <= matrix.number) matrices.resize(matrix.number + 1);
+    Entry& entry = matrices[matrix.number];
     const auto inputs = static_cast<std::size_t>(task.weights->inputs);
     entry.sums.resize(inputs);
     entry.rows += task.rows;
@@ -34,24 +55,33 @@ class SquareSums : public core::LayerTap {
       }
   }
 
-  const std::map<std::string, Entry>& entries() const { return entries_; }
+  // By tensor, its matrices. Of experts that no token chose there may be none.
+  const std::map<std::string, std::vector<Entry>>& entries() const { return entries_; }
 
  private:
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, std::vector<Entry>> entries_;
 };
 
-Status write(const SquareSums& tap, const ImportanceOptions& options, int chunks) {
+Status write(const SquareSums& tap, const core::gguf::File& model, const ImportanceOptions& options,
+             int chunks) {
   const core::Format& f32 = *core::find_format("F32");
   core::gguf::Writer writer;
   writer.add_text("general.type", "imatrix");
   writer.add_texts("imatrix.datasets", {options.source});
   writer.add_u32("imatrix.chunk_count", static_cast<std::uint32_t>(chunks));
   writer.add_u32("imatrix.chunk_size", static_cast<std::uint32_t>(options.context));
-  for (const auto& [name, entry] : tap.entries()) {
-    const std::vector<float> sums(entry.sums.begin(), entry.sums.end());
-    const float rows = static_cast<float>(entry.rows);
-    writer.add_values(name + ".in_sum2", f32, {static_cast<std::int64_t>(sums.size()), 1}, sums);
-    writer.add_values(name + ".counts", f32, {1, 1}, std::span(&rows, 1));
+  for (const auto& [name, matrices] : tap.entries()) {
+    const core::gguf::Tensor* tensor = model.tensor(name);
+    if (tensor == nullptr) continue;
+    const std::int64_t inputs = tensor->shape[0], count = tensor->shape[2] * tensor->shape[3];
+    std::vector<float> sums(static_cast<std::size_t>(inputs * count)), rows(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < std::min(matrices.size(), rows.size()); ++i) {
+      rows[i] = static_cast<float>(matrices[i].rows);
+      for (std::size_t k = 0; k < std::min(matrices[i].sums.size(), static_cast<std::size_t>(inputs)); ++k)
+        sums[i * static_cast<std::size_t>(inputs) + k] = static_cast<float>(matrices[i].sums[k]);
+    }
+    writer.add_values(name + ".in_sum2", f32, {inputs, count}, sums);
+    writer.add_values(name + ".counts", f32, {1, count}, rows);
   }
   return writer.write(options.output);
 }
@@ -98,7 +128,7 @@ Result<ImportanceReport> measure_importance(const Model& model, std::span<const 
         !options.progress(static_cast<double>(begin) / static_cast<double>(tokens.size())))
       return fail("stopped");
   }
-  COPPICE_TRY_STATUS(write(tap, options, static_cast<int>(chunks)));
+  COPPICE_TRY_STATUS(write(tap, *model.impl().file, options, static_cast<int>(chunks)));
   return ImportanceReport{static_cast<int>(tap.entries().size()), static_cast<int>(chunks),
                           static_cast<std::int64_t>(tokens.size())};
 }

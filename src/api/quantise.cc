@@ -98,7 +98,8 @@ std::int64_t Quantiser::convert(const Tensor& tensor, const Format& to, const fl
 Status Quantiser::count(std::int64_t values) {
   written_ += values;
   if (!options_.progress) return {};
-  if (!options_.progress(static_cast<double>(written_) / static_cast<double>(values_))) return fail("stopped");
+  if (!options_.progress(static_cast<double>(written_) / static_cast<double>(values_)))
+    return fail("stopped");
   return {};
 }
 

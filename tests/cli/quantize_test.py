@@ -197,6 +197,26 @@ class Quantize(program.Case):
         said = self.quantize("wide.gguf", "m.gguf", "Q4_K", "--imatrix", "measured.gguf")
         self.assertRegex(said, r"measured.gguf: importances of 29 of the 29 tensors that change\n")
 
+    def test_experts_have_importances_of_their_own(self):
+        self.run_well("random-model", "-o", "experts.gguf", "--experts", 4, "--hidden", 64, "--feed-forward", 64, "--formats", "F16")
+        (self.work / "text.txt").write_text("the quick brown fox jumps over the lazy dog " * 5)
+        self.run_well("imatrix", "-m", "experts.gguf", "-f", "text.txt", "-o", "experts.imatrix", "-c", 32, "-t", 1)
+        measured, _ = read(self.work / "experts.imatrix")
+        name = "blk.0.ffn_up_exps.weight"
+        counts = measured[name + ".counts"][1].reshape(-1)
+        self.assertEqual(measured[name + ".in_sum2"][1].shape, (4, 64))
+        self.assertEqual(counts.sum(), 2 * measured["blk.0.attn_q.weight.counts"][1].item())  # two experts a token
+        np.testing.assert_allclose(measured[name + ".in_sum2"][1].sum(), 2 * measured["blk.0.ffn_gate_inp.weight.in_sum2"][1].sum(), rtol=1e-5)
+        plain = self.quantize("experts.gguf", "plain.gguf", "Q4_0")
+        said = self.quantize("experts.gguf", "known.gguf", "Q4_0", "--imatrix", "experts.imatrix")
+        self.assertRegex(plain, r"blk.0.ffn_gate_inp.weight .*\(chooses experts\)\n")
+        self.assertRegex(said, r"experts.imatrix: importances of (\d+) of the \1 tensors that change\n")
+        before, known = (read(self.work / f"{part}.gguf")[0][name][1] for part in ("plain", "known"))
+        expected = read(self.work / "experts.gguf")[0][name][1]
+        means = (measured[name + ".in_sum2"][1] / np.maximum(counts, 1)[:, None])[:, None, :]
+        self.assertLess((means * (known - expected) ** 2).sum(), (means * (before - expected) ** 2).sum())
+        self.assertEqual(len(self.generate("--ignore-eos", model="known.gguf", tokens=4)["ids"]), 4)
+
     def test_what_cannot_be_is_refused_by_name(self):
         (self.work / "cut.dat").write_bytes(struct.pack("<ii", 1, 3) + b"abc")
         self.older_matrix(self.work / "other.dat", [("blk.0.attn_q.weight", 1, [1.0, 2.0])])
