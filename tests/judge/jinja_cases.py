@@ -79,6 +79,6 @@ def cases():
     expressions += [f"({a}) is {name}" for a in OPERANDS for name in TESTS]
     expressions += [f"({a})[{i}]" for a in OPERANDS for i in ("0", "-1", "'a'", "none", "'zz'")]
     # Of what cannot be sliced: variables, for of constants jinja2 makes something undefined while it compiles.
-    expressions += [f"{a}[{i}]" for a in ("s", "e", "n", "f", "yes", "nothing", "d", "l", "el", "missing", "(1,)", "range(2)")
+    expressions += [f"{a}[{i}]" for a in ("s", "e", "n", "f", "yes", "nothing", "d", "l", "el", "missing", "range(2)")
                     for i in ("1:", "::-1", ":'a'", ":2:0", "-1:0:-1", "none:1")]
     return ["{{ " + e + " }}" for e in expressions] + STATEMENTS
