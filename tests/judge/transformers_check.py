@@ -237,7 +237,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for number, (arch, name, options, keys) in enumerate(CASES):
             config = getattr(transformers, name)(vocab_size=vocab, **options)
-            config._attn_implementation = "eager"
+            config._experts_implementation = "eager"  # the others know no doubles
             torch.manual_seed(number)
             model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").double().eval()
             randomise(model, number)
