@@ -9,6 +9,7 @@
 #include "text/nearest_names.h"
 #include "text/nfc.h"
 #include "text/show_token.h"
+#include "text/word_memo.h"
 
 namespace coppice::core {
 namespace {
@@ -173,14 +174,18 @@ bool ByteLevelBpe::gives_back() const {
 
 void ByteLevelBpe::encode_plain(std::string_view text, std::vector<Token>& out) const {
   const std::optional<std::string> composed = rule_.nfc ? to_nfc(text) : std::nullopt;
-  Words words(rule_, composed ? *composed : text);
+  const std::string_view all = composed ? std::string_view(*composed) : text;
+  Words words(rule_, all);
+  WordMemo memo(all.size());
   std::vector<Token> symbols;
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
     const Token whole = whole_word(word);
     if (whole >= 0) {
       out.push_back(whole);
-    } else {
+    } else if (!memo.recall(word, out)) {
+      const std::size_t begin = out.size();
       encode_word(word, symbols, out);
+      memo.remember(word, begin, out);
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "text/unicode.h"
+#include "text/word_memo.h"
 
 namespace coppice::core {
 namespace {
@@ -28,6 +29,7 @@ struct SentencePieceBpe::Work {
   Output out;
   std::vector<Symbol> symbols{};
   std::unordered_map<Token, Split> splits{};
+  WordMemo memo{0};
 };
 
 Result<std::shared_ptr<const Tokenizer>> SentencePieceBpe::make(Vocabulary vocabulary) {
@@ -54,6 +56,7 @@ void SentencePieceBpe::encode_plain(std::string_view text, std::vector<Token>& o
   const std::string normalized = normalize(text);
   const std::string_view all = normalized;
   Work work{{out}};
+  work.memo = WordMemo(all.size());
   for (std::size_t at = 0; at < all.size();) {
     const SpecialTokens::Match match = user_defined_.find(all, at, all.size(), false);
     const std::size_t end = match.token == kNoToken ? all.size() : match.begin;
@@ -71,11 +74,24 @@ void SentencePieceBpe::encode_words(std::string_view text, Work& work) const {
     const Token whole = whole_word(word);
     if (whole >= 0) {
       work.out.add(whole);
+    } else if (work.memo.recall(word, work.out.tokens)) {
+      work.out.after_unknown = false;
     } else {
-      encode_word(word, work);
+      encode_and_remember(word, work);
     }
     at = end;
   }
+}
+
+// What becomes of a word with an unknown token depends on what is before it, so that it is not remembered.
+void SentencePieceBpe::encode_and_remember(std::string_view word, Work& work) const {
+  const std::vector<Token>& tokens = work.out.tokens;
+  const std::size_t begin = tokens.size();
+  const bool after_unknown = work.out.after_unknown;
+  encode_word(word, work);
+  const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(begin);
+  if (after_unknown || std::find(first, tokens.end(), vocabulary_.unknown) != tokens.end()) return;
+  work.memo.remember(word, begin, tokens);
 }
 
 std::size_t SentencePieceBpe::word_end(std::string_view text, std::size_t begin) const {

@@ -31,6 +31,7 @@ class SentencePieceBpe final : public SentencePiece {
   std::size_t word_end(std::string_view text, std::size_t begin) const;
   Token whole_word(std::string_view word) const;
   void encode_word(std::string_view word, Work& work) const;
+  void encode_and_remember(std::string_view word, Work& work) const;
   Token join(std::string_view word, const Symbol& left, const Symbol& right, Work& work) const;
   void join_short(std::string_view word, Work& work) const;
   void join_long(std::string_view word, Work& work) const;

@@ -158,6 +158,31 @@ TEST(SentencePieceBpe, ShortAndLongTextsFollowTheDefinition) {
   }
 }
 
+// Long texts remember what their words became.
+TEST(SentencePieceBpe, TheWordsOfALongTextAreTheSameTokensAsAlone) {
+  for (const bool has_bytes : {true, false}) {
+    Vocabulary vocabulary = small_pieces();
+    vocabulary.add_space_prefix = false;
+    testing::add_piece(vocabulary, "!", 0, TokenKind::user_defined);
+    for (TokenKind& kind : vocabulary.kinds) {
+      if (kind == TokenKind::byte && !has_bytes) kind = TokenKind::normal;
+    }
+    const auto tokenizer = make(vocabulary);
+    const std::vector<std::string> words = {" hello",    " hellohe", " lll", " \u00E9he",
+                                            " he\u00E9", "!",        " lolo"};
+    std::mt19937 random(2);
+    std::string text;
+    Tokens expected;
+    while (text.size() < 50'000) {
+      const std::string& word = words[random() % words.size()];
+      const Tokens tokens = tokenizer->encode(word);
+      text += word;
+      expected.insert(expected.end(), tokens.begin(), tokens.end());
+    }
+    EXPECT_EQ(tokenizer->encode(text), expected);
+  }
+}
+
 TEST(SentencePieceBpe, AMillionOfOneCharacterIsNotQuadratic) {
   const auto tokenizer = make(small_pieces());
   for (const char* piece : {" ", "h", "é", "\xFF", " he", "hello"}) {

@@ -245,12 +245,11 @@ CasedWord cased_word(std::string_view text, std::size_t at) {
   return word;
 }
 
-}  // namespace
-
-// lead?[uppers]*[lowers]+(?i:'s|...)?|lead?[uppers]+[lowers]*(?i:'s|...)?|\p{N}{1,3}|
-// ?[^\s\p{L}\p{N}]+[\r\n/]*| \s*[\r\n]+|\s+(?!\S)|\s+   lead: [^\r\n\p{L}\p{N}], uppers:
-// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], lowers: [\p{Ll}\p{Lm}\p{Lo}\p{M}]
-std::size_t gpt4o(std::string_view text, std::size_t begin) {
+// lead?[uppers]*[lowers]+ending|lead?[uppers]+[lowers]*ending|\p{N}{1,most}|
+// ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+| \s+(?!\S)|\s+   lead: [^\r\n\p{L}\p{N}], uppers:
+// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], lowers: [\p{Ll}\p{Lm}\p{Lo}\p{M}], ending: (?i:'s|...)? or nothing
+template <bool kContractions, int kMostNumbers>
+std::size_t cased_word_end(std::string_view text, std::size_t begin) {
   const Character first = character_at(text, begin);
   const std::size_t second = begin + first.bytes;
   CasedWord led, plain;
@@ -258,13 +257,18 @@ std::size_t gpt4o(std::string_view text, std::size_t begin) {
   if (has(kLetters | kMarks, first.kind) && led.lower_end == 0) plain = cased_word(text, begin);
   for (const std::size_t end : {led.lower_end, plain.lower_end, led.upper_end, plain.upper_end}) {
     if (end == 0) continue;
-    const std::size_t contraction = contraction_end_any_case(text, end);
+    const std::size_t contraction = kContractions ? contraction_end_any_case(text, end) : 0;
     return contraction != 0 ? contraction : end;
   }
-  if (first.kind == CharClass::number) return numbers_end(text, begin, 3);
+  if (first.kind == CharClass::number) return numbers_end(text, begin, kMostNumbers);
   if (const std::size_t end = rest_end(text, begin, kRest, true)) return end;
   return line_or_space_end(text, begin);
 }
+
+}  // namespace
+
+std::size_t gpt4o(std::string_view text, std::size_t begin) { return cased_word_end<true, 3>(text, begin); }
+std::size_t tekken(std::string_view text, std::size_t begin) { return cased_word_end<false, 1>(text, begin); }
 
 // \p{N}, each alone
 std::size_t each_number(std::string_view text, std::size_t begin) {

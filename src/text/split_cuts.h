@@ -12,6 +12,7 @@ std::size_t llama3(std::string_view text, std::size_t begin);
 std::size_t qwen2(std::string_view text, std::size_t begin);
 std::size_t qwen35(std::string_view text, std::size_t begin);
 std::size_t gpt4o(std::string_view text, std::size_t begin);
+std::size_t tekken(std::string_view text, std::size_t begin);
 
 std::size_t each_number(std::string_view text, std::size_t begin);
 std::size_t each_newline(std::string_view text, std::size_t begin);

@@ -14,6 +14,7 @@ constexpr Cut kLlama3[] = {cuts::llama3};
 constexpr Cut kQwen2[] = {cuts::qwen2};
 constexpr Cut kQwen35[] = {cuts::qwen35};
 constexpr Cut kGpt4o[] = {cuts::gpt4o};
+constexpr Cut kTekken[] = {cuts::tekken};
 constexpr Cut kDeepseekLlm[] = {cuts::each_newline,      cuts::cased_letters, cuts::ascii_and_wide_marks,
                                 cuts::spaces_at_the_end, cuts::east_asian,    cuts::each_number};
 constexpr Cut kDeepseekCoder[] = {cuts::each_newline, cuts::letters, cuts::marks_of_punctuation,
@@ -39,6 +40,7 @@ constexpr SplitRule kRules[] = {
     {"qwen2",          "Qwen 2, 2.5, 3",                 kQwen2, true},
     {"qwen35",         "Qwen 3.5",                       kQwen35, true},
     {"gpt-4o",         "gpt-oss, Phi-4 mini (o200k)",    kGpt4o, false, true},
+    {"tekken",         "Mistral Nemo, Small 3",          kTekken, false, true, true},
     {"deepseek-llm",   "DeepSeek LLM, Coder V2",         kDeepseekLlm},
     {"deepseek-coder", "DeepSeek Coder",                 kDeepseekCoder},
     {"falcon",         "Falcon",                         kFalcon},

@@ -95,6 +95,10 @@ TEST(SplitRules, Gpt4oCutsWordsWhereTheirCaseRises) {
   EXPECT_EQ(split("gpt-4o", "a //\n/\nb1234"), (List{"a", " //\n/\n", "b", "123", "4"}));
 }
 
+TEST(SplitRules, TekkenCutsAsGpt4oButForContractionsAndNumbers) {
+  EXPECT_EQ(split("tekken", "camelCase's x12"), (List{"camel", "Case", "'s", " x", "1", "2"}));
+}
+
 TEST(SplitRules, DeepseekCutsAgainWhatItCutBefore) {
   EXPECT_EQ(split("deepseek-coder", "a b,\n 12"), (List{"a", " b", ",", "\n", " ", "1", "2"}));
   // The second cut's marks include ASCII's letters, so that a word with another letter falls apart.

@@ -128,6 +128,22 @@ TEST(Tokenizer, AWordIsTheSameTokensWhenItComesAgain) {
   }
 }
 
+// Long texts remember what their words became.
+TEST(Tokenizer, TheWordsOfALongTextAreTheSameTokensAsAlone) {
+  const auto tokenizer = make(small_vocabulary());
+  const std::vector<std::string> words = {" hello", " hellow", " owl", " lowell", " 1212", " \u00E9", " w"};
+  std::mt19937 random(2);
+  std::string text;
+  Tokens expected;
+  while (text.size() < 50'000) {
+    const std::string& word = words[random() % words.size()];
+    const Tokens tokens = tokenizer->encode(word);
+    text += word;
+    expected.insert(expected.end(), tokens.begin(), tokens.end());
+  }
+  EXPECT_EQ(tokenizer->encode(text), expected);
+}
+
 TEST(Tokenizer, WhatIsUnknownIsRefusedByNameWithTheNearest) {
   Vocabulary vocabulary = small_vocabulary("smolllm");
   EXPECT_NE(error_of(vocabulary).find("\"smolllm\""), std::string::npos);

@@ -35,7 +35,7 @@ struct Vocabulary {
   std::string character_map;  // the bytes of precompiled_charsmap; empty if the file has none
   bool add_space_prefix = false;
   bool remove_extra_whitespaces = false;
-  std::string chat_template;        // tokenizer.chat_template; empty if the file has none
+  std::string chat_template;  // tokenizer.chat_template; empty if the file has none
   // tokenizer.chat_template.NAME: others for a purpose, "tool_use", "rag".
   std::vector<std::pair<std::string, std::string>> named_templates;
   Token bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
