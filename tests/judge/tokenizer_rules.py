@@ -11,6 +11,7 @@ QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| 
 O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
          r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
          r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+TEKKEN = O200K.replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace("{1,3}", "")
 # With escapes, because an editor that normalizes text would reverse three of the ranges.
 CASED = (r"\s?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373"
          r"\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f"
@@ -27,7 +28,7 @@ WIDE = "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"
 EAST_ASIAN = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
 NFC_RULES = {"gpt-neox", "mpt", "olmo", "command-r", "qwen2", "qwen35"}
-WHOLE_WORDS_FIRST = {"llama-bpe", "dbrx", "gpt-4o"}
+WHOLE_WORDS_FIRST = {"llama-bpe", "dbrx", "gpt-4o", "tekken"}
 
 
 def normalizer(rule):
@@ -56,6 +57,7 @@ def splitter(rule):
         "qwen2": [split(QWEN2), byte_level(False)],
         "qwen35": [split(QWEN35), byte_level(False)],
         "gpt-4o": [split(O200K), byte_level(False)],
+        "tekken": [split(TEKKEN), byte_level(False)],
         "deepseek-llm": [split("[\r\n]"), split(CASED), split(WIDE), split(r"\s+$"), split(EAST_ASIAN), digits(),
                          byte_level(False)],
         "deepseek-coder": [split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split(EAST_ASIAN), digits(),
@@ -67,5 +69,5 @@ def splitter(rule):
 
 
 RULES = ["gpt-2", "gpt-neox", "mpt", "olmo", "smollm", "starcoder", "refact", "command-r", "llama-bpe", "dbrx", "qwen2",
-         "qwen35", "gpt-4o", "deepseek-llm", "deepseek-coder", "falcon"]
+         "qwen35", "gpt-4o", "tekken", "deepseek-llm", "deepseek-coder", "falcon"]
 ALIASES = ["gpt2", "phi-2", "llama3", "llama-v3"]
