@@ -71,10 +71,7 @@ void SentencePieceBpe::encode_words(std::string_view text, Work& work) const {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = word_end(text, at);
     const std::string_view word = text.substr(at, end - at);
-    const Token whole = whole_word(word);
-    if (whole >= 0) {
-      work.out.add(whole);
-    } else if (work.memo.recall(word, work.out.tokens)) {
+    if (work.memo.recall(word, work.out.tokens)) {
       work.out.after_unknown = false;
     } else {
       encode_and_remember(word, work);
@@ -88,7 +85,11 @@ void SentencePieceBpe::encode_and_remember(std::string_view word, Work& work) co
   const std::vector<Token>& tokens = work.out.tokens;
   const std::size_t begin = tokens.size();
   const bool after_unknown = work.out.after_unknown;
-  encode_word(word, work);
+  if (const Token whole = whole_word(word); whole >= 0) {
+    work.out.add(whole);
+  } else {
+    encode_word(word, work);
+  }
   const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(begin);
   if (after_unknown || std::find(first, tokens.end(), vocabulary_.unknown) != tokens.end()) return;
   work.memo.remember(word, begin, tokens);

@@ -33,7 +33,7 @@ class WordMemo {
   }
 
  private:
-  static constexpr std::size_t kEntries = 4096, kWorthIt = 16384, kLongest = 64;
+  static constexpr std::size_t kEntries = 8192, kWorthIt = 16384, kLongest = 64;
   struct Entry {
     std::string_view word{};
     std::size_t begin = 0, count = 0;
