@@ -42,8 +42,9 @@ Result<float> soft_cap_of(const ShapeKeys& keys, const char* name, double otherw
 // that of hidden / heads.
 void scale_gemma(int largest, ModelConfig& config) {
   config.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.hidden)));
-  if (config.layers == largest)
-    config.attention_scale = 1 / std::sqrt(static_cast<double>(config.hidden / config.heads));
+  if (config.layers != largest) return;
+  const int width = config.hidden / config.heads;
+  config.attention_scale = 1 / std::sqrt(static_cast<double>(width));
 }
 
 Status read_gemma2(const ShapeKeys& keys, ModelConfig& config) {
