@@ -203,6 +203,10 @@ ordered_json turn_json(const Turn& turn, const std::vector<Side>& sides) {
 Result<int> run_reaction(const Flags& flags) {
   auto entries = flags.contenders.read(flags.speculation, flags.engine);
   if (!entries) return tl::unexpected(entries.error());
+  const int needed = kPeriod + 2 * flags.half + 1;
+  if (flags.engine.context > 0 && flags.engine.context < needed)
+    return fail(fmt::format("--context {}: the answer of {} tokens and what stands before it need {}",
+                            flags.engine.context, 2 * flags.half, needed));
   if (Status right = flags.report.check(); !right) return tl::unexpected(right.error());
   auto model = flags.model.load();
   if (!model) return tl::unexpected(model.error());
@@ -211,7 +215,7 @@ Result<int> run_reaction(const Flags& flags) {
   const std::vector<Turn> turns = make_turns(model->tokenizer(), flags.half, flags.seed);
   std::vector<Engine> engines;
   for (Entry& entry : *entries) {
-    if (flags.engine.context == 0) entry.options.context = kPeriod + 2 * flags.half + 1;
+    if (flags.engine.context == 0) entry.options.context = needed;
     auto engine = Engine::make(*model, entry.options);
     if (!engine) return tl::unexpected(engine.error());
     engines.push_back(std::move(*engine));

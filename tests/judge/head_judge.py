@@ -33,6 +33,8 @@ class Head(Reference):
         self.heads, self.kv_heads = key("attention.head_count"), key("attention.head_count_kv")
         self.head_dim, self.rope_dims = key("attention.key_length"), key("rope.dimension_count")
         self.rope_base, self.eps = float(key("rope.freq_base")), float(key("attention.layer_norm_rms_epsilon"))
+        self.frequencies = self.window_frequencies = self.rope_base ** (-2.0 * np.arange(self.rope_dims // 2) / self.rope_dims)
+        self.magnitude, self.attention_scale, self.score_cap, self.window = 1.0, 1 / np.sqrt(self.head_dim), 0.0, 0
         self.layers = key("target_layers", 0) or key("extract_layers")
         self.norm_before_residual = key("norm_before_residual", False)
         self.weights = {name: file.weight(name).astype(self.dtype) for name in file.tensors if name != "d2t"}
