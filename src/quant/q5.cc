@@ -16,7 +16,7 @@ void read_codes(const std::byte* high_bits, std::uint8_t* codes) {
   }
 }
 
-struct Q5_0 {
+struct Q5 {
   static constexpr PackedKind kKind = PackedKind::q5;
   static constexpr int kValues = 32, kBytes = 22;
   static void read(const std::byte* block, BlockParts<32>& parts) {
@@ -25,7 +25,7 @@ struct Q5_0 {
   }
 };
 
-struct Q5_1 {
+struct Q5Offset {
   static constexpr PackedKind kKind = PackedKind::q5_offset;
   static constexpr int kValues = 32, kBytes = 24;
   static void read(const std::byte* block, BlockParts<32>& parts) {
@@ -37,7 +37,7 @@ struct Q5_1 {
 
 }  // namespace
 
-COPPICE_BLOCK_FORMAT(q5_0, Q5_0)
-COPPICE_BLOCK_FORMAT(q5_1, Q5_1)
+COPPICE_BLOCK_FORMAT(q5_0, Q5)
+COPPICE_BLOCK_FORMAT(q5_1, Q5Offset)
 
 }  // namespace coppice::core
