@@ -43,8 +43,8 @@ struct Turn {
 struct Side {
   std::string name;
   std::vector<std::vector<double>> speedups;  // [window][round], over plain
-  std::vector<double>
-      back;  // [round]: behind kAllowed tokens, over plain; to order: over its own later speed
+  // [round]: behind kAllowed tokens, over plain; where order begins, over its own later speed
+  std::vector<double> back;
   Stats stats;
   int same = 0;
 };
@@ -239,8 +239,7 @@ Result<int> run_reaction(const Flags& flags) {
     }
     if (report["turns"].empty())
       say("{}, a line of {} tokens again and again, {} tokens before the turn and {} after, {} rounds; speed "
-          "is to be back "
-          "within {} tokens\n",
+          "is to be back within {} tokens\n",
           model->info().name, kPeriod, flags.half, flags.half, flags.rounds, kAllowed);
     print_turn(turn, *sides, flags.half);
     for (const Side& side : *sides) all_same = all_same && side.same == flags.rounds;

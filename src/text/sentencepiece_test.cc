@@ -5,25 +5,17 @@
 #include <random>
 
 #include "text/test_vocabulary.h"
+#include "text/testing.h"
 #include "text/tokenizer.h"
 
 namespace coppice::core {
 namespace {
 
+using testing::error_of;
 using testing::id_of;
+using testing::make_tokenizer;
 using testing::small_pieces;
 using Tokens = std::vector<Token>;
-
-std::shared_ptr<const Tokenizer> make(Vocabulary vocabulary) {
-  auto tokenizer = Tokenizer::make(std::move(vocabulary));
-  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
-  return *tokenizer;
-}
-
-std::string error_of(Vocabulary vocabulary) {
-  auto tokenizer = Tokenizer::make(std::move(vocabulary));
-  return tokenizer ? std::string() : tokenizer.error().message;
-}
 
 // The spellings of a text's tokens, joined by "|".
 std::string pieces(const Tokenizer& tokenizer, std::string_view text, bool parse_special = false) {
@@ -36,7 +28,7 @@ std::string pieces(const Tokenizer& tokenizer, std::string_view text, bool parse
 }
 
 TEST(SentencePieceBpe, ThePairOfTheHighestScoreIsJoinedFirst) {
-  const auto tokenizer = make(small_pieces());
+  const auto tokenizer = make_tokenizer(small_pieces());
   EXPECT_EQ(pieces(*tokenizer, "hello"), "▁hello");
   EXPECT_EQ(pieces(*tokenizer, "hell he"), "▁hell|▁he");
   // "ll" has a higher score than "el", "lo" a lower one.
@@ -46,11 +38,11 @@ TEST(SentencePieceBpe, ThePairOfTheHighestScoreIsJoinedFirst) {
 TEST(SentencePieceBpe, EqualScoresFallToTheLeft) {
   Vocabulary vocabulary = small_pieces();
   testing::add_piece(vocabulary, "xx", -50);
-  EXPECT_EQ(pieces(*make(vocabulary), "xxx"), "▁|xx|<0x78>");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "xxx"), "▁|xx|<0x78>");
 }
 
 TEST(SentencePieceBpe, ASpaceIsPutBeforeATextAndTakenAwayAgain) {
-  const auto tokenizer = make(small_pieces());
+  const auto tokenizer = make_tokenizer(small_pieces());
   EXPECT_EQ(pieces(*tokenizer, " he"), "▁|▁he");
   EXPECT_EQ(pieces(*tokenizer, ""), "");
   for (const char* text : {"he", " he", "  he  ", "\nhe", "", " "}) {
@@ -61,20 +53,20 @@ TEST(SentencePieceBpe, ASpaceIsPutBeforeATextAndTakenAwayAgain) {
 TEST(SentencePieceBpe, WithoutThatRuleTheTextStaysAsItIs) {
   Vocabulary vocabulary = small_pieces();
   vocabulary.add_space_prefix = false;
-  const auto tokenizer = make(vocabulary);
+  const auto tokenizer = make_tokenizer(vocabulary);
   EXPECT_EQ(pieces(*tokenizer, "he he"), "he|▁he");
   EXPECT_EQ(tokenizer->decode(tokenizer->encode(" he")), " he");
 }
 
 TEST(SentencePieceBpe, ASpaceIsPutBehindAControlTokenAsWell) {
-  const auto tokenizer = make(small_pieces());
+  const auto tokenizer = make_tokenizer(small_pieces());
   EXPECT_EQ(pieces(*tokenizer, "<s>he</s> he", true), "<s>|▁he|</s>|▁|▁he");
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("<s>he</s> he", true), true), "<s>he</s> he");
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("he<s>", false)), "he<s>");
 }
 
 TEST(SentencePieceBpe, TokensOneByOneAreTheTextOfAllOfThem) {
-  const auto tokenizer = make(small_pieces());
+  const auto tokenizer = make_tokenizer(small_pieces());
   for (const char* text : {" he hello", "he</s>he", "</s>  he", "é he"}) {
     const Tokens tokens = tokenizer->encode(text, true);
     TokenBytes bytes(*tokenizer);
@@ -88,7 +80,7 @@ TEST(SentencePieceBpe, TokensOneByOneAreTheTextOfAllOfThem) {
 }
 
 TEST(SentencePieceBpe, ACharacterWithoutAPieceIsItsBytes) {
-  const auto tokenizer = make(small_pieces());
+  const auto tokenizer = make_tokenizer(small_pieces());
   EXPECT_EQ(pieces(*tokenizer, "é"), "▁|<0xC3>|<0xA9>");
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("é\xFF\xE4\xB8")), "é\xFF\xE4\xB8");
 }
@@ -99,17 +91,17 @@ TEST(SentencePieceBpe, WithoutBytesItIsTheUnknownTokenOnceForARun) {
     if (vocabulary.kinds[i] != TokenKind::byte) continue;
     vocabulary.kinds[i] = TokenKind::normal;
   }
-  EXPECT_EQ(pieces(*make(vocabulary), "heéüheé"), "▁he|<unk>|he|<unk>");
-  EXPECT_FALSE(make(vocabulary)->gives_back());
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "heéüheé"), "▁he|<unk>|he|<unk>");
+  EXPECT_FALSE(make_tokenizer(vocabulary)->gives_back());
   vocabulary.kinds[0] = TokenKind::control;  // text never becomes a control token
-  EXPECT_EQ(pieces(*make(vocabulary), "heéhe"), "▁he|he");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "heéhe"), "▁he|he");
 }
 
 TEST(SentencePieceBpe, UserDefinedPiecesAreCutOutFirst) {
   Vocabulary vocabulary = small_pieces();
   testing::add_piece(vocabulary, "lo w", 0, TokenKind::user_defined);
   testing::add_piece(vocabulary, "\n\n", 0, TokenKind::user_defined);
-  const auto tokenizer = make(vocabulary);
+  const auto tokenizer = make_tokenizer(vocabulary);
   EXPECT_EQ(pieces(*tokenizer, "hello w\n\n\nhe"), "▁hel|lo w|\n\n|<0x0A>|he");
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("hello w\n\n\nhe")), "hello w\n\n\nhe");
 }
@@ -118,20 +110,20 @@ TEST(SentencePieceBpe, APieceThatIsNotToBeUsedFallsApartAgain) {
   Vocabulary vocabulary = small_pieces();
   const auto hell = static_cast<std::size_t>(id_of(vocabulary, "▁hell"));
   vocabulary.kinds[hell] = TokenKind::unused;
-  EXPECT_EQ(pieces(*make(vocabulary), "hell"), "▁he|ll");
-  EXPECT_EQ(pieces(*make(vocabulary), "hello"), "▁hello");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "hell"), "▁he|ll");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "hello"), "▁hello");
 }
 
 TEST(SentencePieceBpe, APieceMayReachAcrossASpace) {
   Vocabulary vocabulary = small_pieces();
   testing::add_piece(vocabulary, "e▁", 5);
-  EXPECT_EQ(pieces(*make(vocabulary), "he he"), "▁|h|e▁|he");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "he he"), "▁|h|e▁|he");
 }
 
 TEST(SentencePieceBpe, SpacesAreSqueezedWhereTheFileSaysSo) {
   Vocabulary vocabulary = small_pieces();
   vocabulary.remove_extra_whitespaces = true;
-  const auto tokenizer = make(vocabulary);
+  const auto tokenizer = make_tokenizer(vocabulary);
   EXPECT_EQ(pieces(*tokenizer, "  he   he  "), "▁he|▁he");
   EXPECT_EQ(pieces(*tokenizer, "   "), "");
   EXPECT_FALSE(tokenizer->gives_back());
@@ -149,7 +141,7 @@ TEST(SentencePieceBpe, ShortAndLongTextsFollowTheDefinition) {
       testing::add_piece(vocabulary, piece, -static_cast<float>(random() % 12));
     }
     vocabulary.add_space_prefix = false;
-    const auto tokenizer = make(vocabulary);
+    const auto tokenizer = make_tokenizer(vocabulary);
     for (const std::size_t length : {3u, 20u, 100u}) {
       std::string text;
       for (std::size_t i = 0; i < length; ++i) text += "abc "[random() % 4];
@@ -167,7 +159,7 @@ TEST(SentencePieceBpe, TheWordsOfALongTextAreTheSameTokensAsAlone) {
     for (TokenKind& kind : vocabulary.kinds) {
       if (kind == TokenKind::byte && !has_bytes) kind = TokenKind::normal;
     }
-    const auto tokenizer = make(vocabulary);
+    const auto tokenizer = make_tokenizer(vocabulary);
     const std::vector<std::string> words = {" hello",    " hellohe", " lll", " \u00E9he",
                                             " he\u00E9", "!",        " lolo"};
     std::mt19937 random(2);
@@ -184,7 +176,7 @@ TEST(SentencePieceBpe, TheWordsOfALongTextAreTheSameTokensAsAlone) {
 }
 
 TEST(SentencePieceBpe, AMillionOfOneCharacterIsNotQuadratic) {
-  const auto tokenizer = make(small_pieces());
+  const auto tokenizer = make_tokenizer(small_pieces());
   for (const char* piece : {" ", "h", "é", "\xFF", " he", "hello"}) {
     std::string text;
     while (text.size() < 1'000'000) text += piece;
@@ -218,7 +210,7 @@ TEST(SentencePiece, EmptyAndDoublePiecesDoNoHarm) {
     testing::add_piece(vocabulary, "", 0, TokenKind::user_defined);
     testing::add_piece(vocabulary, "▁he", 0);
     testing::add_piece(vocabulary, "\xE4", 0);
-    const auto tokenizer = make(vocabulary);
+    const auto tokenizer = make_tokenizer(vocabulary);
     EXPECT_EQ(tokenizer->decode(tokenizer->encode("he \xE4 中")), "he \xE4 中") << model;
     EXPECT_EQ(tokenizer->encode("he"), Tokens{id_of(vocabulary, "▁he")}) << model;
   }
@@ -235,9 +227,9 @@ TEST(Unigram, TheSumOfTheScoresDecides) {
   for (const auto& [piece, score] :
        {std::pair("ab", -3.0f), {"bc", -1.0f}, {"a", -2.0f}, {"c", -9.0f}, {"abc", -3.5f}})
     testing::add_piece(vocabulary, piece, score);
-  EXPECT_EQ(pieces(*make(vocabulary), "abc"), "▁|a|bc");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "abc"), "▁|a|bc");
   vocabulary.scores.back() = -2.5f;
-  EXPECT_EQ(pieces(*make(vocabulary), "abc"), "▁|abc");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "abc"), "▁|abc");
 }
 
 TEST(Unigram, UserDefinedPiecesCostNothing) {
@@ -245,19 +237,19 @@ TEST(Unigram, UserDefinedPiecesCostNothing) {
   vocabulary.model = "t5";
   testing::add_piece(vocabulary, "he", -150);
   testing::add_piece(vocabulary, "llo", -150);
-  EXPECT_EQ(pieces(*make(vocabulary), "hello"), "▁|he|llo");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "hello"), "▁|he|llo");
   testing::add_piece(vocabulary, "ell", -1000, TokenKind::user_defined);
-  EXPECT_EQ(pieces(*make(vocabulary), "hello"), "▁|h|ell|o");
+  EXPECT_EQ(pieces(*make_tokenizer(vocabulary), "hello"), "▁|h|ell|o");
 }
 
 TEST(Unigram, ACharacterWithoutAPieceIsItsBytesOrUnknown) {
-  const auto tokenizer = make(unigram_pieces());
+  const auto tokenizer = make_tokenizer(unigram_pieces());
   EXPECT_EQ(pieces(*tokenizer, "heé"), "▁he|<0xC3>|<0xA9>");
   EXPECT_EQ(tokenizer->decode(tokenizer->encode(" é\xFF he")), " é\xFF he");
 }
 
 TEST(Unigram, AMillionOfOneCharacterIsNotQuadratic) {
-  const auto tokenizer = make(unigram_pieces());
+  const auto tokenizer = make_tokenizer(unigram_pieces());
   for (const char* piece : {" ", "h", "é", "hello"}) {
     std::string text;
     while (text.size() < 1'000'000) text += piece;

@@ -8,27 +8,19 @@
 #include <thread>
 
 #include "text/test_vocabulary.h"
+#include "text/testing.h"
 
 namespace coppice::core {
 namespace {
 
+using testing::error_of;
 using testing::id_of;
+using testing::make_tokenizer;
 using testing::small_vocabulary;
 using Tokens = std::vector<Token>;
 
-std::shared_ptr<const Tokenizer> make(Vocabulary vocabulary) {
-  auto tokenizer = Tokenizer::make(std::move(vocabulary));
-  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
-  return *tokenizer;
-}
-
-std::string error_of(Vocabulary vocabulary) {
-  auto tokenizer = Tokenizer::make(std::move(vocabulary));
-  return tokenizer ? std::string() : tokenizer.error().message;
-}
-
 TEST(Tokenizer, MergesInsideWordsAndNotAcrossThem) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const Token hello = id_of(tokenizer->vocabulary(), "hello");
   const Token space_w = id_of(tokenizer->vocabulary(), "Ġw");
   EXPECT_EQ(tokenizer->encode("hello"), Tokens{hello});
@@ -38,13 +30,14 @@ TEST(Tokenizer, MergesInsideWordsAndNotAcrossThem) {
 }
 
 TEST(Tokenizer, NumbersMergeInGpt2AndNotInSmollm) {
-  const auto gpt2 = make(small_vocabulary("gpt-2")), smollm = make(small_vocabulary("smollm"));
+  const auto gpt2 = make_tokenizer(small_vocabulary("gpt-2")),
+             smollm = make_tokenizer(small_vocabulary("smollm"));
   EXPECT_EQ(gpt2->encode("12"), Tokens{id_of(gpt2->vocabulary(), "12")});
   EXPECT_EQ(smollm->encode("12"), (Tokens{'1', '2'}));
 }
 
 TEST(Tokenizer, EveryByteStringComesBack) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   std::mt19937 random(11);
   for (int round = 0; round < 2000; ++round) {
     std::string text(random() % 40, ' ');
@@ -55,7 +48,7 @@ TEST(Tokenizer, EveryByteStringComesBack) {
 }
 
 TEST(Tokenizer, ControlTokensAreTextUnlessAskedFor) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const Token end = tokenizer->vocabulary().eos;
   for (const Token token : tokenizer->encode("a<|im_end|>b")) EXPECT_NE(token, end);
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("a<|im_end|>b")), "a<|im_end|>b");
@@ -64,7 +57,7 @@ TEST(Tokenizer, ControlTokensAreTextUnlessAskedFor) {
 }
 
 TEST(Tokenizer, ControlTokensHaveNoBytesUnlessShown) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const Token end = tokenizer->vocabulary().eos;
   EXPECT_EQ(tokenizer->bytes(end), "");
   EXPECT_EQ(tokenizer->bytes(end, true), "<|im_end|>");
@@ -77,7 +70,7 @@ TEST(Tokenizer, ControlTokensHaveNoBytesUnlessShown) {
 }
 
 TEST(Tokenizer, UserDefinedTokensAreAlwaysFoundTheLongestFirst) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const Token tool = id_of(tokenizer->vocabulary(), "<tool");
   const Token tool_call = id_of(tokenizer->vocabulary(), "<tool call>");
   EXPECT_EQ(tokenizer->encode("a<tool call>b"), (Tokens{'a', tool_call, 'b'}));
@@ -89,22 +82,22 @@ TEST(Tokenizer, AByteWithoutATokenIsTheUnknownTokenOrNothingButNeverControl) {
   Vocabulary vocabulary = small_vocabulary();
   vocabulary.tokens['!'] = "a token that no text makes";
   vocabulary.unknown = vocabulary.eos;
-  EXPECT_EQ(make(vocabulary)->encode("a!a"), (Tokens{'a', 'a'}));
+  EXPECT_EQ(make_tokenizer(vocabulary)->encode("a!a"), (Tokens{'a', 'a'}));
   vocabulary.unknown = 'q';
-  EXPECT_EQ(make(vocabulary)->encode("a!a"), (Tokens{'a', 'q', 'a'}));
+  EXPECT_EQ(make_tokenizer(vocabulary)->encode("a!a"), (Tokens{'a', 'q', 'a'}));
 }
 
 TEST(Tokenizer, AMergeNeverMakesAControlToken) {
   Vocabulary vocabulary = small_vocabulary();
   vocabulary.kinds[static_cast<std::size_t>(id_of(vocabulary, "hello"))] = TokenKind::control;
-  EXPECT_EQ(make(vocabulary)->encode("hello"), (Tokens{id_of(vocabulary, "hell"), 'o'}));
+  EXPECT_EQ(make_tokenizer(vocabulary)->encode("hello"), (Tokens{id_of(vocabulary, "hell"), 'o'}));
 }
 
 // Such a token stands for its spelling, not for the bytes the alphabet would make of it.
 TEST(Tokenizer, AMergeNeverMakesAUserDefinedToken) {
   Vocabulary vocabulary = small_vocabulary();
   vocabulary.kinds[static_cast<std::size_t>(id_of(vocabulary, "\u0120w"))] = TokenKind::user_defined;
-  const auto tokenizer = make(vocabulary);
+  const auto tokenizer = make_tokenizer(vocabulary);
   EXPECT_EQ(tokenizer->encode(" w"), (Tokens{' ', 'w'}));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode(" w \u0120w")), " w \u0120w");
 }
@@ -113,14 +106,14 @@ TEST(Tokenizer, ATokenThatMergesDoNotReachIsNotUsed) {
   Vocabulary vocabulary = small_vocabulary();
   vocabulary.tokens.push_back("xyz");
   vocabulary.kinds.push_back(TokenKind::normal);
-  EXPECT_EQ(make(vocabulary)->encode("xyz"), (Tokens{'x', 'y', 'z'}));
+  EXPECT_EQ(make_tokenizer(vocabulary)->encode("xyz"), (Tokens{'x', 'y', 'z'}));
 }
 
 TEST(Tokenizer, AWordIsTheSameTokensWhenItComesAgain) {
   // The second token of a spelling is what merges make; the first is only spelled like it.
   Vocabulary vocabulary = small_vocabulary();
   vocabulary.tokens[3] = "hell";
-  const auto tokenizer = make(vocabulary);
+  const auto tokenizer = make_tokenizer(vocabulary);
   for (const char* text : {"hello", "hell", "ow", "helloo", "wow"}) {
     const Tokens first = tokenizer->encode(text);
     EXPECT_EQ(tokenizer->encode(text), first) << text;
@@ -130,7 +123,7 @@ TEST(Tokenizer, AWordIsTheSameTokensWhenItComesAgain) {
 
 // Long texts remember what their words became.
 TEST(Tokenizer, TheWordsOfALongTextAreTheSameTokensAsAlone) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const std::vector<std::string> words = {" hello", " hellow", " owl", " lowell", " 1212", " \u00E9", " w"};
   std::mt19937 random(2);
   std::string text;
@@ -165,19 +158,19 @@ TEST(Tokenizer, WhereARuleSaysSoAWholeWordIsItsTokenWithoutMerges) {
   vocabulary.tokens.push_back("xyz");
   vocabulary.kinds.push_back(TokenKind::normal);
   const Token xyz = id_of(vocabulary, "xyz");
-  EXPECT_EQ(make(vocabulary)->encode("xyz"), Tokens{xyz});
-  EXPECT_EQ(make(vocabulary)->encode("xyzx"), (Tokens{'x', 'y', 'z', 'x'}));
+  EXPECT_EQ(make_tokenizer(vocabulary)->encode("xyz"), Tokens{xyz});
+  EXPECT_EQ(make_tokenizer(vocabulary)->encode("xyzx"), (Tokens{'x', 'y', 'z', 'x'}));
 }
 
 TEST(Tokenizer, ARuleWithFormCComposesFirst) {
-  const auto tokenizer = make(small_vocabulary("qwen2"));
+  const auto tokenizer = make_tokenizer(small_vocabulary("qwen2"));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("e\u0301")), "\u00E9");
   EXPECT_FALSE(tokenizer->gives_back());
-  EXPECT_TRUE(make(small_vocabulary("gpt-2"))->gives_back());
+  EXPECT_TRUE(make_tokenizer(small_vocabulary("gpt-2"))->gives_back());
 }
 
 TEST(Tokenizer, PartsAreOneTextButForControlTokens) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const Token start = tokenizer->vocabulary().bos, end = tokenizer->vocabulary().eos;
   const Token hello = id_of(tokenizer->vocabulary(), "hello");
   const TextPart parts[] = {{"<|im_start|>he", true}, {"llo<|im_end|>", false}, {"<|im_end|>", true}};
@@ -209,7 +202,7 @@ TEST(Tokenizer, ContradictionsAreRefused) {
 }
 
 TEST(Tokenizer, OneInstanceServesManyThreads) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const Tokens expected = tokenizer->encode("hello world 12 <tool call>");
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 0);
@@ -223,7 +216,7 @@ TEST(Tokenizer, OneInstanceServesManyThreads) {
 }
 
 TEST(Tokenizer, AWordOfAMegabyteIsNotQuadratic) {
-  const auto tokenizer = make(small_vocabulary());
+  const auto tokenizer = make_tokenizer(small_vocabulary());
   const auto begin = std::chrono::steady_clock::now();
   std::string text;
   while (text.size() < (1u << 20)) text += "hellolleh";
