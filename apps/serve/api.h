@@ -25,6 +25,9 @@ struct ApiError {
 template <class T>
 using ApiResult = tl::expected<T, ApiError>;
 
+struct AnswerContext;
+class AnswerWriter;
+
 enum class Api { chat_completions, completions, ollama_chat, ollama_generate };
 
 // The request field `speculation`; the same names are in the answer (docs/server.md).
@@ -51,6 +54,9 @@ class Ask {
   // The engine's requests: one for each of (prompt, choice), in order of their index in the answer. Prompts are
   // tokenised here, in the model's chat template where messages were given; a grammar is made here.
   virtual ApiResult<std::vector<Request>> requests(const Model& model) const = 0;
+
+  // AnswerWriter::make() is this.
+  virtual std::unique_ptr<AnswerWriter> writer(const Model& model, AnswerContext context) const = 0;
 };
 
 // What the answer says about the server's side.
@@ -61,10 +67,13 @@ struct AnswerContext {
   std::vector<std::string> sources;  // names of the mix's drafters, in bit order
   std::string fingerprint;           // of model and build
   std::vector<int> prompt_tokens;    // of each request
+  std::vector<Token> last_prompt_tokens;  // of each request: its prompt's last one
 };
 
 // Makes the bytes of the answer to one Ask. One thread at a time. Every call returns what is to be sent now:
-// whole events of a stream, or, where nothing is streamed, nothing until finish().
+// whole events of a stream, or, where nothing is streamed, nothing until finish(). A request that ended with
+// StopReason::failed is for the caller: fail(), or an error instead of the answer. Keeps neither the Ask nor
+// views of it; the model lives as long as the writer.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
@@ -90,6 +99,9 @@ struct ServedModel {
   std::uint64_t parameters = 0;
 };
 std::string list_openai(std::span<const ServedModel> models);
+std::string show_openai(const ServedModel& model);  // one of them: /v1/models/NAME
 std::string list_ollama(std::span<const ServedModel> models);
+
+std::string openapi_document();  // JSON: OpenAPI 3.1 of all routes
 
 }  // namespace coppice::serve
