@@ -52,7 +52,8 @@ class Ask {
   std::optional<SpeculationAsk> speculation;
 
   // The engine's requests: one for each of (prompt, choice), in order of their index in the answer. Prompts are
-  // tokenised here, in the model's chat template where messages were given; a grammar is made here.
+  // tokenised here, in the model's chat template where messages were given; a grammar is made here. Budget and
+  // trace of `speculation` are in them; its drafters and policy choose the engine (mixes.h).
   virtual ApiResult<std::vector<Request>> requests(const Model& model) const = 0;
 
   // AnswerWriter::make() is this.
@@ -65,6 +66,7 @@ struct AnswerContext {
   std::string model;                 // the name that the answer gives
   std::int64_t created = 0;          // seconds since 1970
   std::vector<std::string> sources;  // names of the mix's drafters, in bit order
+  std::string drafters, policy;      // of the engine that answers, as the operator or the request named them
   std::string fingerprint;           // of model and build
   std::vector<int> prompt_tokens;    // of each request
   std::vector<Token> last_prompt_tokens;  // of each request: its prompt's last one
@@ -98,6 +100,7 @@ struct ServedModel {
   std::string architecture, format, hash;
   std::uint64_t parameters = 0;
 };
+std::string openapi();  // the document that describes all routes, JSON text
 std::string list_openai(std::span<const ServedModel> models);
 std::string show_openai(const ServedModel& model);  // one of them: /v1/models/NAME
 std::string list_ollama(std::span<const ServedModel> models);
