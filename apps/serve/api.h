@@ -68,6 +68,7 @@ struct AnswerContext {
   std::vector<std::string> sources;  // names of the mix's drafters, in bit order
   std::string drafters, policy;      // of the engine that answers, as the operator or the request named them
   std::string fingerprint;           // of model and build
+  std::string drafters, policy;      // what the engine uses, for the answer's `speculation`
   std::vector<int> prompt_tokens;    // of each request
   std::vector<Token> last_prompt_tokens;  // of each request: its prompt's last one
 };
