@@ -68,7 +68,6 @@ struct AnswerContext {
   std::vector<std::string> sources;  // names of the mix's drafters, in bit order
   std::string drafters, policy;      // of the engine that answers, as the operator or the request named them
   std::string fingerprint;           // of model and build
-  std::string drafters, policy;      // what the engine uses, for the answer's `speculation`
   std::vector<int> prompt_tokens;    // of each request
   std::vector<Token> last_prompt_tokens;  // of each request: its prompt's last one
 };
@@ -101,7 +100,6 @@ struct ServedModel {
   std::string architecture, format, hash;
   std::uint64_t parameters = 0;
 };
-std::string openapi();  // the document that describes all routes, JSON text
 std::string list_openai(std::span<const ServedModel> models);
 std::string show_openai(const ServedModel& model);  // one of them: /v1/models/NAME
 std::string list_ollama(std::span<const ServedModel> models);
