@@ -58,19 +58,30 @@ std::string sentence(const char* what) {
   return "the body is no JSON: " + std::string(text.substr(0, kLongestQuote));
 }
 
-}  // namespace
-
-ApiResult<Json> parse_body(std::string_view body) {
+Result<Json> parse(std::string_view text) {
   Watch watch;
   try {
     Json json = Json::parse(
-        body, [&watch](int depth, Json::parse_event_t event, Json& value) { return watch(depth, event, value); });
-    if (!watch.problem.empty()) return tl::unexpected(invalid("", watch.problem));
-    if (json.is_object()) return json;
-    return tl::unexpected(invalid("", "the body must be a JSON object"));
+        text, [&watch](int depth, Json::parse_event_t event, Json& value) { return watch(depth, event, value); });
+    if (!watch.problem.empty()) return fail(watch.problem);
+    return json;
   } catch (const Json::exception& error) {
-    return tl::unexpected(invalid("", watch.problem.empty() ? sentence(error.what()) : watch.problem));
+    return fail(watch.problem.empty() ? sentence(error.what()) : watch.problem);
   }
+}
+
+}  // namespace
+
+ApiResult<Json> parse_body(std::string_view body) {
+  auto json = parse(body);
+  if (!json) return tl::unexpected(invalid("", json.error()));
+  if (!json->is_object()) return tl::unexpected(invalid("", "the body must be a JSON object"));
+  return std::move(*json);
+}
+
+std::optional<Json> parse_bounded(std::string_view text) {
+  auto json = parse(text);
+  return json ? std::optional(std::move(*json)) : std::nullopt;
 }
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }

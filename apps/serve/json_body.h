@@ -16,6 +16,8 @@ inline constexpr int kMostObjectKeys = 2048;  // of one object: looking a key up
 
 // The object that a body is. Errors: no JSON (where), a key twice, too deep, too many keys, no object.
 ApiResult<Json> parse_body(std::string_view body);
+// Any JSON within the same bounds; nothing where it is none.
+std::optional<Json> parse_bounded(std::string_view text);
 
 // As text for an answer: bytes that are no UTF-8 become U+FFFD.
 std::string dump(const Json& json);
