@@ -33,5 +33,6 @@ void add_random_model(CLI::App& app, const Choose& choose);
 void add_train(CLI::App& app, const Choose& choose);
 void add_quantize(CLI::App& app, const Choose& choose);
 void add_importance(CLI::App& app, const Choose& choose);
+void add_serve(CLI::App& app, const Choose& choose);
 
 }  // namespace coppice::app

@@ -13,13 +13,13 @@ namespace coppice::serve {
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string id;             // of the client's X-Request-Id, or made here; every answer carries it
-  std::string method;         // "POST"
-  std::string path, query;    // as sent, not decoded; the path begins with /
-  HttpFields fields;          // names in lower case, in the order they came
-  std::string body;           // whole
-  std::string peer;           // address and port
-  double arrived = 0;         // seconds of the steady clock at which it was there in whole
+  std::string id;           // of the client's X-Request-Id, or made here; every answer carries it
+  std::string method;       // "POST"
+  std::string path, query;  // as sent, not decoded; the path begins with /
+  HttpFields fields;        // names in lower case, in the order they came
+  std::string body;         // whole
+  std::string peer;         // address and port
+  double arrived = 0;       // seconds of the steady clock at which it was there in whole
   bool has(std::string_view name) const;                // lower case
   std::string_view field(std::string_view name) const;  // the first of that name; "" if there is none
 };
@@ -31,8 +31,9 @@ struct HttpHead {
   HttpFields fields;
 };
 
-// Where the answer to one request goes: either send(), or begin(), write()... and end(). Any thread, one at a
-// time. A reply that is dropped before its end becomes an error 500, or a connection that is cut.
+// Where the answer to one request goes: either send(), or begin(), write()... and end(), from one thread at a
+// time; the rest from any. A reply that is dropped before its end becomes an error 500, or a connection that
+// is cut.
 class HttpReply {
  public:
   virtual ~HttpReply() = default;

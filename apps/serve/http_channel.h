@@ -16,11 +16,11 @@ namespace coppice::serve {
 
 // How the answer to one request is to be written.
 struct AnswerManner {
-  std::string id;                 // of the request
-  bool head_only = false;         // HEAD: everything but the body
-  bool http11 = true;             // else a stream ends with the connection
-  bool keep_alive = true;         // if the answer allows it
-  std::size_t unsent_bytes = 0;   // of a stream, at most
+  std::string id;                // of the request
+  bool head_only = false;        // HEAD: everything but the body
+  bool http11 = true;            // else a stream ends with the connection
+  bool keep_alive = true;        // if the answer allows it
+  std::size_t unsent_bytes = 0;  // of a stream, at most
 };
 
 class HttpChannel {
@@ -59,8 +59,8 @@ class HttpChannel {
   std::atomic<bool> keep_alive_;
   std::atomic<int> status_{0};
   std::mutex mutex_;
-  std::string outbox_;     // guarded by mutex_, and so are the next
-  bool woken_ = false;     // a pull is to come
+  std::string outbox_;  // guarded by mutex_, and so are the next
+  bool woken_ = false;  // a pull is to come
   bool chunked_ = false;
   bool ended_ = false;
   std::function<void()> told_;

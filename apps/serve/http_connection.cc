@@ -23,7 +23,9 @@ std::string text(const View& view) {
   return std::string(view.data(), view.size());
 }
 
-double seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
+double seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 std::string address(const net::ip::tcp::socket& socket) {
   boost::system::error_code ignored;
@@ -35,7 +37,11 @@ std::string address(const net::ip::tcp::socket& socket) {
 }  // namespace
 
 HttpConnection::HttpConnection(HttpCore& core, net::ip::tcp::socket socket)
-    : core_(core), socket_(std::move(socket)), timer_(core.io), peer_(address(socket_)), chunk_(kReadBytes, '\0') {}
+    : core_(core),
+      socket_(std::move(socket)),
+      timer_(core.io),
+      peer_(address(socket_)),
+      chunk_(kReadBytes, '\0') {}
 
 void HttpConnection::start() {
   Code ignored;
@@ -94,7 +100,8 @@ void HttpConnection::parse() {
     input_.erase(0, used);
     if (error && error != http::error::need_more) {
       if (error == http::error::header_limit)
-        return refuse(431, fmt::format("the request's line and fields are longer than {} bytes", core_.limits.head_bytes));
+        return refuse(431, fmt::format("the request's line and fields are longer than {} bytes",
+                                       core_.limits.head_bytes));
       if (error == http::error::body_limit || error == http::error::buffer_overflow)
         return refuse(413, fmt::format("the body is longer than {} bytes", core_.limits.body_bytes));
       if (error == http::error::bad_version) return refuse(505, "HTTP/1.1 and HTTP/1.0 are spoken here");
@@ -161,7 +168,8 @@ void HttpConnection::hand_over() {
   request.method = outcome_.method;
   split_target(text(message.target()), request.path, request.query);
   if (request.path.empty()) request.path = "*";
-  for (const auto& field : message) request.fields.emplace_back(lower_case(text(field.name_string())), text(field.value()));
+  for (const auto& field : message)
+    request.fields.emplace_back(lower_case(text(field.name_string())), text(field.value()));
   request.body = std::move(parser_->get().body());
   request.peer = peer_;
   request.arrived = seconds(Clock::now().time_since_epoch());
@@ -171,7 +179,8 @@ void HttpConnection::hand_over() {
   try {
     core_.hooks.handle(std::move(request), reply);
   } catch (const std::exception&) {
-    reply->send({500, "application/json", {}}, core_.hooks.wrong(500, "the server failed on this request; this is a bug of ours"));
+    reply->send({500, "application/json", {}},
+                core_.hooks.wrong(500, "the server failed on this request; this is a bug of ours"));
   }
 }
 
@@ -216,7 +225,8 @@ void HttpConnection::send_some() {
   sending_ = true;
   if (state_ == State::busy) allow(core_.limits.send_seconds);
   const auto rest = net::buffer(output_.data() + output_sent_, output_.size() - output_sent_);
-  socket_.async_write_some(rest, [self = shared_from_this()](Code error, std::size_t bytes) { self->was_sent(error, bytes); });
+  socket_.async_write_some(
+      rest, [self = shared_from_this()](Code error, std::size_t bytes) { self->was_sent(error, bytes); });
 }
 
 void HttpConnection::was_sent(Code error, std::size_t bytes) {
@@ -308,7 +318,8 @@ void HttpConnection::wait() {
 void HttpConnection::too_late() {
   switch (state_) {
     case State::head:
-      return refuse(408, fmt::format("the request's fields took longer than {} seconds", core_.limits.head_seconds));
+      return refuse(
+          408, fmt::format("the request's fields took longer than {} seconds", core_.limits.head_seconds));
     case State::body:
       return refuse(408, fmt::format("the body took longer than {} seconds", core_.limits.body_seconds));
     case State::busy:

@@ -1,5 +1,5 @@
-// One connection: reads a request, hands it over, and while the answer is made goes on reading, so that it hears
-// when the client leaves. All on the transport's thread. Only http_server.cc sees this.
+// One connection: reads a request, hands it over, and while the answer is made goes on reading, so that it
+// hears when the client leaves. All on the transport's thread. Only http_server.cc sees this.
 #pragma once
 
 #include <atomic>

@@ -20,7 +20,8 @@ using Code = boost::system::error_code;
 constexpr auto kOutOfSockets = std::chrono::milliseconds(100);  // until accepting is tried again
 
 std::chrono::steady_clock::duration duration(double seconds) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds));
 }
 
 struct Ticker {
@@ -55,15 +56,17 @@ struct HttpServer::Impl {
     Code error;
     const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
     const auto address = net::ip::make_address(host, error);
-    if (error) return fail(fmt::format("--host {}: an IP address is wanted, 127.0.0.1 or 0.0.0.0 for example", options.host));
+    if (error)
+      return fail(
+          fmt::format("--host {}: an IP address is wanted, 127.0.0.1 or 0.0.0.0 for example", options.host));
     const tcp::endpoint endpoint(address, static_cast<unsigned short>(options.port));
     acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
     if (error)
-      return fail(fmt::format("cannot listen on {} port {}: {}; another --port may be free (0: any that is)", options.host,
-                              options.port, error.message()));
+      return fail(fmt::format("cannot listen on {} port {}: {}; another --port may be free (0: any that is)",
+                              options.host, options.port, error.message()));
     accept();
     return {};
   }

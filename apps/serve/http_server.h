@@ -14,7 +14,7 @@
 namespace coppice::serve {
 
 struct HttpLimits {
-  std::size_t head_bytes = 16 << 10;   // of a request's line and fields
+  std::size_t head_bytes = 16 << 10;  // of a request's line and fields
   int head_fields = 100;
   std::size_t body_bytes = 4 << 20;
   std::size_t unsent_bytes = 1 << 20;  // of a stream; a reader that is further behind is cut off
@@ -51,7 +51,8 @@ class HttpServer {
   void run();               // until stop()
   void stop();              // any thread; open connections are cut by the destructor
   // Transport's thread, or before run():
-  void close();  // no new connections; those that wait for a request are closed, the others after their answer
+  void
+  close();  // no new connections; those that wait for a request are closed, the others after their answer
   void every(double seconds, std::function<void()> call);
   void on_signals(std::function<void()> call);  // SIGTERM and SIGINT, each time one comes
 

@@ -42,8 +42,10 @@ bool ApiKeys::allow(std::string_view authorization) const {
 }
 
 Status ApiKeys::add(std::string key) {
-  const bool printable = std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
-  if (key.empty() || !printable) return fail("an API key is letters, digits and signs without spaces, and not empty");
+  const bool printable =
+      std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
+  if (key.empty() || !printable)
+    return fail("an API key is letters, digits and signs without spaces, and not empty");
   keys_.push_back(std::move(key));
   return {};
 }

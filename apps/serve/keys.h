@@ -9,7 +9,8 @@
 
 namespace coppice::serve {
 
-// Whether two texts are equal, in a time that does not depend on where they differ. That one is longer may show.
+// Whether two texts are equal, in a time that does not depend on where they differ. That one is longer may
+// show.
 bool equal_in_constant_time(std::string_view secret, std::string_view given);
 
 class ApiKeys {

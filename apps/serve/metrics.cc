@@ -7,9 +7,12 @@
 namespace coppice::serve {
 namespace {
 
-constexpr double kFirstToken[] = {.001, .0025, .005, .01, .02, .04, .08, .16, .32, .64, 1.25, 2.5, 5, 10, 20, 40, 80};
-constexpr double kToken[] = {.0005, .001, .002, .003, .005, .0075, .01, .015, .02, .03, .05, .075, .1, .2, .4, .8, 1.6};
-constexpr double kRequest[] = {.01, .03, .1, .2, .3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 60, 120, 300, 600};
+constexpr double kFirstToken[] = {.001, .0025, .005, .01, .02, .04, .08, .16, .32,
+                                  .64,  1.25,  2.5,  5,   10,  20,  40,  80};
+constexpr double kToken[] = {.0005, .001, .002, .003, .005, .0075, .01, .015, .02,
+                             .03,   .05,  .075, .1,   .2,   .4,    .8,  1.6};
+constexpr double kRequest[] = {.01, .03, .1, .2, .3, .5, .8, 1,   1.5, 2,
+                               2.5, 5,   10, 15, 20, 30, 60, 120, 300, 600};
 
 // What vLLM calls the end of a request.
 std::string finished_reason(StopReason reason) {
@@ -69,7 +72,8 @@ std::pair<Stats, std::map<std::string, std::uint64_t>> ModelMetrics::read() cons
 
 void HttpMetrics::add(std::string_view route, std::string_view method, int status, bool lost) {
   const std::string code = lost ? std::string("lost") : fmt::format("{}", status);
-  const std::string labels = label("route", route) + "," + label("method", method) + "," + label("code", code);
+  const std::string labels =
+      label("route", route) + "," + label("method", method) + "," + label("code", code);
   const std::lock_guard<std::mutex> held(mutex_);
   ++requests_[labels];
 }
@@ -106,7 +110,8 @@ void MetricsText::histogram(std::string_view labels, const Histogram& histogram)
   for (const auto& [bound, count] : reading.upto)
     text_ += fmt::format("{}_bucket{{{}{}le=\"{}\"}} {}\n", name_, labels, comma, bound, count);
   text_ += fmt::format("{}_bucket{{{}{}le=\"+Inf\"}} {}\n", name_, labels, comma, reading.count);
-  text_ += fmt::format("{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", name_, labels, reading.sum, name_, labels, reading.count);
+  text_ += fmt::format("{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", name_, labels, reading.sum, name_, labels,
+                       reading.count);
 }
 
 }  // namespace coppice::serve

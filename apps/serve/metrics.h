@@ -1,5 +1,5 @@
-// Counters of the server, as Prometheus reads them. What vLLM counts too has vLLM's names, so that dashboards made
-// for it show it; the rest begins with coppice_. docs/server.md lists them.
+// Counters of the server, as Prometheus reads them. What vLLM counts too has vLLM's names, so that dashboards
+// made for it show it; the rest begins with coppice_. docs/server.md lists them.
 #pragma once
 
 #include <coppice/coppice.h>
@@ -46,14 +46,14 @@ struct ModelMetrics {
   std::atomic<std::int64_t> positions{0};       // of the cache that requests in work fill
   std::atomic<std::int64_t> most_positions{0};  // there are
   std::atomic<std::int64_t> engines{0}, bytes{0};
-  std::atomic<std::uint64_t> refused{0};        // because the queue was full
+  std::atomic<std::uint64_t> refused{0};  // because the queue was full
   std::atomic<std::uint64_t> loads{0}, unloads{0};
-  Histogram first_token{kFirstTokenBounds};     // seconds from the request to its first token
-  Histogram between_tokens{kTokenBounds};       // seconds a token, of those behind the first
-  Histogram whole{kRequestBounds};              // seconds from the request to its last token
-  Histogram queue{kRequestBounds};              // seconds before the first pass
+  Histogram first_token{kFirstTokenBounds};  // seconds from the request to its first token
+  Histogram between_tokens{kTokenBounds};    // seconds a token, of those behind the first
+  Histogram whole{kRequestBounds};           // seconds from the request to its last token
+  Histogram queue{kRequestBounds};           // seconds before the first pass
 
-  void add(const Generation& generation);  // when a request has ended
+  void add(const Generation& generation);                               // when a request has ended
   std::pair<Stats, std::map<std::string, std::uint64_t>> read() const;  // sums, and how requests ended
 
  private:

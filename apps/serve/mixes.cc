@@ -56,7 +56,9 @@ Status Mixes::add(std::string_view text) {
                            : needs_no_file(expression) ? expression
                                                        : "default";
   if (std::any_of(named_.begin(), named_.end(), [&](const auto& mix) { return mix.first == name; }))
-    return fail(fmt::format("--drafters {}: there are two mixes \"{}\"; NAME=EXPRESSION gives each a name of its own", text, name));
+    return fail(
+        fmt::format("--drafters {}: there are two mixes \"{}\"; NAME=EXPRESSION gives each a name of its own",
+                    text, name));
   named_.emplace_back(name, expression);
   return {};
 }
@@ -77,7 +79,8 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
     Speculation checked;
     checked.policy = *asked->policy;
     if (asked->policy->size() > kMostPolicy || reads_a_file(*asked->policy))
-      return tl::unexpected(wrong("speculation.policy", "gate= and from= name files, which only whoever runs the server can choose"));
+      return tl::unexpected(wrong(
+          "speculation.policy", "gate= and from= name files, which only whoever runs the server can choose"));
     if (Status valid = checked.validate(); !valid)
       return tl::unexpected(wrong("speculation.policy", valid.error().message));
     mix.policy = *asked->policy;
@@ -96,7 +99,8 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
   std::string there = "lookup, none";
   for (const auto& [name, expression] : named_)
     if (!needs_no_file(name)) there = name + ", " + there;
-  return tl::unexpected(wrong("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}", *asked->drafters, there)));
+  return tl::unexpected(wrong("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}",
+                                                                  *asked->drafters, there)));
 }
 
 }  // namespace coppice::serve

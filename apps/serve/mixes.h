@@ -1,5 +1,5 @@
-// Which drafters and policy a request may ask for: mixes that the operator named, which may read files, and what
-// needs none. Each pair in use is an engine of its own (model_host.h).
+// Which drafters and policy a request may ask for: mixes that the operator named, which may read files, and
+// what needs none. Each pair in use is an engine of its own (model_host.h).
 #pragma once
 
 #include <coppice/coppice.h>
@@ -24,12 +24,12 @@ struct Mix {
 class Mixes {
  public:
   explicit Mixes(std::string policy = "auto") : policy_(std::move(policy)) {}
-  // "NAME=EXPRESSION", or an expression alone: its name is itself, or "default" if it names files. The first is
-  // what requests get that do not ask for another.
+  // "NAME=EXPRESSION", or an expression alone: its name is itself, or "default" if it names files. The first
+  // is what requests get that do not ask for another.
   Status add(std::string_view text);
   Mix first() const;
-  // What a request asked for; without it the default. An expression from the network that would read a file, and
-  // a policy that would, are refused.
+  // What a request asked for; without it the default. An expression from the network that would read a file,
+  // and a policy that would, are refused.
   ApiResult<Mix> choose(const std::optional<SpeculationAsk>& asked) const;
 
  private:
