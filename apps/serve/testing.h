@@ -91,8 +91,11 @@ inline std::string play(Api api, const std::string& body, const std::vector<Play
       generation.text += text;
       return tokens;
     };
-    for (const std::string& part : answers[i].parts) {
-      const auto tokens = draw(part);
+    const std::vector<std::string>& parts = answers[i].parts;
+    for (const std::string& part : parts) {
+      std::vector<EmittedToken> tokens = draw(part);
+      if (&part == &parts.back())  // the tokens of text that is held are drawn with the last pass
+        for (EmittedToken& token : draw(answers[i].held)) tokens.push_back(std::move(token));
       TreeTrace tree;
       tree.nodes = {{72, -1, 1.0F, 0, true}, {73, 0, 0.5F, 3, false}};
       tree.drawn = 72;
@@ -102,7 +105,6 @@ inline std::string play(Api api, const std::string& body, const std::vector<Play
       event.tree = &tree;
       out += writer->event(static_cast<int>(i), event);
     }
-    draw(answers[i].held);
     generation.stop = answers[i].stop;
     generation.stats.tokens = generation.tokens.size();
     generation.stats.reused_tokens = 3;
