@@ -9,8 +9,9 @@ TEST(HttpText, AHeadSaysHowItsBodyEnds) {
   const HttpHead head{200, "text/plain", {{"ETag", "\"a\""}}};
   EXPECT_EQ(head_text(head, Framing::length, 5),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"a\"\r\nContent-Length: 5\r\n\r\n");
-  EXPECT_EQ(head_text(head, Framing::chunked, 0),
-            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(
+      head_text(head, Framing::chunked, 0),
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n");
   EXPECT_EQ(head_text({204, "", {}}, Framing::length, 0), "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
@@ -57,7 +58,8 @@ TEST(HttpText, AClientsRequestIdIsShortAndPlain) {
 TEST(HttpText, NamesOfStrangersAreNotOurOwn) {
   for (const char* own : {"localhost:80", "LOCALHOST", "127.0.0.1:8080", "[::1]:8080", "192.168.1.7"})
     EXPECT_TRUE(is_own_name(host_of(own))) << own;
-  for (const char* strange : {"evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", ":80", "[::1"})
+  for (const char* strange :
+       {"evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", ":80", "[::1"})
     EXPECT_FALSE(is_own_name(host_of(strange))) << strange;
 }
 

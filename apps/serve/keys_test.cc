@@ -18,7 +18,8 @@ TEST(Keys, AnyOfTheKeysOpensAndNothingElse) {
   ASSERT_TRUE(keys.add("one"));
   ASSERT_TRUE(keys.add("two"));
   EXPECT_TRUE(keys.wanted());
-  for (const char* right : {"Bearer one", "Bearer two", "bearer  two "}) EXPECT_TRUE(keys.allow(right)) << right;
+  for (const char* right : {"Bearer one", "Bearer two", "bearer  two "})
+    EXPECT_TRUE(keys.allow(right)) << right;
   for (const char* wrong : {"", "one", "Bearer", "Bearer ", "Bearer three", "Bearer onetwo", "Basic one"})
     EXPECT_FALSE(keys.allow(wrong)) << wrong;
 }
@@ -36,7 +37,8 @@ TEST(Keys, AFileThatIsWrongIsRefusedWithItsLine) {
   EXPECT_EQ(keys.add_lines("first\ntwo words\n", "keys.txt").error().message,
             "keys.txt, line 2: an API key is letters, digits and signs without spaces, and not empty");
   ApiKeys none;
-  EXPECT_EQ(none.add_lines("# nothing\n", "keys.txt").error().message, "keys.txt has no API key; one a line is wanted");
+  EXPECT_EQ(none.add_lines("# nothing\n", "keys.txt").error().message,
+            "keys.txt has no API key; one a line is wanted");
   EXPECT_FALSE(none.add(""));
 }
 

@@ -29,7 +29,9 @@ std::string text_of(const ModelMetrics& metrics, const std::string& name = "m") 
   return text.take();
 }
 
-bool has_line(const std::string& text, const std::string& line) { return text.find("\n" + line + "\n") != std::string::npos; }
+bool has_line(const std::string& text, const std::string& line) {
+  return text.find("\n" + line + "\n") != std::string::npos;
+}
 
 TEST(Metrics, SpeculationIsCountedUnderTheNamesOfVllm) {
   ModelMetrics metrics;
@@ -40,11 +42,14 @@ TEST(Metrics, SpeculationIsCountedUnderTheNamesOfVllm) {
   EXPECT_TRUE(has_line(text, "vllm:spec_decode_num_drafts_total" + m + "} 6.0")) << text;
   EXPECT_TRUE(has_line(text, "vllm:spec_decode_num_draft_tokens_total" + m + "} 18.0"));
   EXPECT_TRUE(has_line(text, "vllm:spec_decode_num_accepted_tokens_total" + m + "} 12.0"));
-  EXPECT_TRUE(has_line(text, "vllm:spec_decode_num_accepted_tokens_per_pos_total" + m + ",position=\"0\"} 6.0"));
-  EXPECT_TRUE(has_line(text, "vllm:spec_decode_num_accepted_tokens_per_pos_total" + m + ",position=\"1\"} 2.0"));
+  EXPECT_TRUE(
+      has_line(text, "vllm:spec_decode_num_accepted_tokens_per_pos_total" + m + ",position=\"0\"} 6.0"));
+  EXPECT_TRUE(
+      has_line(text, "vllm:spec_decode_num_accepted_tokens_per_pos_total" + m + ",position=\"1\"} 2.0"));
   EXPECT_TRUE(has_line(text, "vllm:generation_tokens_total" + m + "} 20.0"));
   EXPECT_TRUE(has_line(text, "vllm:request_success_total" + m + ",finished_reason=\"length\"} 1.0"));
-  EXPECT_TRUE(has_line(text, "coppice_source_guesses_total" + m + ",source=\"lookup\"} 18.0")) << "two of one name are one";
+  EXPECT_TRUE(has_line(text, "coppice_source_guesses_total" + m + ",source=\"lookup\"} 18.0"))
+      << "two of one name are one";
 }
 
 TEST(Metrics, BucketsHoldWhatIsAtMostTheirBound) {

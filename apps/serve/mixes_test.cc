@@ -32,12 +32,14 @@ TEST(Mixes, AnExpressionThatNamesAFileIsTheOperatorsAlone) {
   Mixes mixes;
   ASSERT_TRUE(mixes.add("ngram(/secret/a.ngram)"));
   EXPECT_EQ(mixes.first().name, "default") << "no path in an answer";
-  for (const char* expression : {"ngram(/etc/passwd)", "lookup | ngram(a)", "model(m.gguf)", "", "lookup |", "fast"}) {
+  for (const char* expression :
+       {"ngram(/etc/passwd)", "lookup | ngram(a)", "model(m.gguf)", "", "lookup |", "fast"}) {
     const auto mix = mixes.choose(asks(expression));
     ASSERT_FALSE(mix) << expression;
     EXPECT_EQ(mix.error().status, 400);
     EXPECT_EQ(mix.error().param, "speculation.drafters");
-    EXPECT_NE(mix.error().message.find("there is default, lookup, none"), std::string::npos) << mix.error().message;
+    EXPECT_NE(mix.error().message.find("there is default, lookup, none"), std::string::npos)
+        << mix.error().message;
   }
 }
 

@@ -29,7 +29,8 @@ TEST_F(SettingsOf, WhatIsTypedWinsOverTheEnvironmentAndThatOverTheFile) {
   type("--port 1");
   Settings all = settings();
   ASSERT_TRUE(all.read_environment({"COPPICE_SERVE_PORT=2", "COPPICE_SERVE_HOST=::1", "PORT=9"}));
-  ASSERT_TRUE(all.read_file(R"({"port": 3, "host": "0.0.0.0", "model": ["a", "b=c"], "packed-cache": true})", "f.json"));
+  ASSERT_TRUE(all.read_file(R"({"port": 3, "host": "0.0.0.0", "model": ["a", "b=c"], "packed-cache": true})",
+                            "f.json"));
   EXPECT_EQ(port_, 1);
   EXPECT_EQ(host_, "::1");
   EXPECT_EQ(models_, (std::vector<std::string>{"a", "b=c"}));
@@ -38,7 +39,8 @@ TEST_F(SettingsOf, WhatIsTypedWinsOverTheEnvironmentAndThatOverTheFile) {
 
 TEST_F(SettingsOf, TheEnvironmentSeparatesSeveralValues) {
   type("");
-  ASSERT_TRUE(settings().read_environment({"COPPICE_SERVE_MODEL=a=x, y;b", "COPPICE_SERVE_PACKED_CACHE=true"}));
+  ASSERT_TRUE(
+      settings().read_environment({"COPPICE_SERVE_MODEL=a=x, y;b", "COPPICE_SERVE_PACKED_CACHE=true"}));
   EXPECT_EQ(models_, (std::vector<std::string>{"a=x, y", "b"}));
   EXPECT_TRUE(packed_);
 }
@@ -57,8 +59,10 @@ TEST_F(SettingsOf, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_EQ(settings().read_file("[1]", "f.json").error().message.find("f.json is no JSON object"), 0u);
   EXPECT_EQ(settings().read_file(R"({"port": [1, 2]})", "f.json").error().message,
             "f.json: \"port\" is array; one text, number, true or false is wanted");
-  EXPECT_EQ(settings().read_file(R"({"port": 70000})", "f.json").error().message.find("f.json: \"port\": "), 0u);
-  EXPECT_EQ(settings().read_environment({"COPPICE_SERVE_PORT=x"}).error().message.find("COPPICE_SERVE_PORT: "), 0u);
+  EXPECT_EQ(settings().read_file(R"({"port": 70000})", "f.json").error().message.find("f.json: \"port\": "),
+            0u);
+  EXPECT_EQ(
+      settings().read_environment({"COPPICE_SERVE_PORT=x"}).error().message.find("COPPICE_SERVE_PORT: "), 0u);
   EXPECT_FALSE(settings().read_file(R"({"host": null})", "f.json"));
 }
 
