@@ -15,7 +15,8 @@ bool is_chat(Api api) { return api == Api::chat_completions || api == Api::ollam
 
 // A right body with `more` in it.
 std::string body_of(Api api, const std::string& more = "") {
-  const std::string base = is_chat(api) ? R"({"messages":[{"role":"user","content":"hi"}])" : R"({"prompt":"hi")";
+  const std::string base =
+      is_chat(api) ? R"({"messages":[{"role":"user","content":"hi"}])" : R"({"prompt":"hi")";
   return base + (more.empty() ? "" : "," + more) + "}";
 }
 
@@ -32,8 +33,12 @@ TEST(Ask, AFieldNobodyKnowsIsNamed) {
 
 TEST(Ask, NullIsTheSameAsAbsent) {
   for (const Api api : kApis)
-    EXPECT_EQ(error_of(api, body_of(api, R"("model":null,"stream":null,"speculation":null,"colour":null)")).status, 0);
-  EXPECT_EQ(requests_of(Api::completions, body_of(Api::completions, R"("temperature":null)"))[0].sampling.temperature, 1);
+    EXPECT_EQ(
+        error_of(api, body_of(api, R"("model":null,"stream":null,"speculation":null,"colour":null)")).status,
+        0);
+  EXPECT_EQ(requests_of(Api::completions, body_of(Api::completions, R"("temperature":null)"))[0]
+                .sampling.temperature,
+            1);
 }
 
 TEST(Ask, AWrongValueIsNamedWithWhatWouldBeRight) {
@@ -64,7 +69,8 @@ TEST(Ask, AWrongValueIsNamedWithWhatWouldBeRight) {
       {Api::chat_completions, R"("top_logprobs":2)", "top_logprobs"},
       {Api::chat_completions, R"("reasoning_effort":"low")", "reasoning_effort"},
       {Api::chat_completions, R"("response_format":{"type":"xml"})", "response_format.type"},
-      {Api::chat_completions, R"("response_format":{"type":"json_object"},"grammar":"root ::= \"a\"")", "response_format"},
+      {Api::chat_completions, R"("response_format":{"type":"json_object"},"grammar":"root ::= \"a\"")",
+       "response_format"},
       {Api::chat_completions, R"("tool_choice":"required")", "tool_choice"},
       {Api::chat_completions, R"("functions":[])", "functions"},
       {Api::chat_completions, R"("store":true)", "store"},
@@ -94,7 +100,8 @@ TEST(Ask, MessagesAreNamedByTheirPlace) {
       {R"([{"content":"x"}])", "messages[0].role"},
       {R"([{"role":"poet","content":"x"}])", "messages[0].role"},
       {R"([{"role":"user","content":"x"},{"role":"user","content":"x","mood":1}])", "messages[1].mood"},
-      {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])", "messages[0].content[0]"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])",
+       "messages[0].content[0]"},
       {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
       {R"([{"role":"tool","content":"x"}])", "messages[0].tool_call_id"},
       {R"([{"role":"user","content":"x","tool_calls":[]}])", "messages[0].tool_calls"},
@@ -102,7 +109,8 @@ TEST(Ask, MessagesAreNamedByTheirPlace) {
        "messages[0].tool_calls[0].function.arguments"},
   };
   for (const auto& wrong : cases)
-    EXPECT_EQ(error_of(Api::chat_completions, std::string("{\"messages\":") + wrong.messages + "}").param, wrong.param)
+    EXPECT_EQ(error_of(Api::chat_completions, std::string("{\"messages\":") + wrong.messages + "}").param,
+              wrong.param)
         << wrong.messages;
 }
 
@@ -168,7 +176,8 @@ TEST(Ask, WhatAUserTypesNeverBecomesAControlToken) {
     return std::count(prompt.begin(), prompt.end(), end);
   };
   const auto plain = count(Api::chat_completions, R"({"messages":[{"role":"user","content":"a"}]})");
-  EXPECT_EQ(count(Api::chat_completions, R"({"messages":[{"role":"user","content":")" + text + R"("}]})"), plain);
+  EXPECT_EQ(count(Api::chat_completions, R"({"messages":[{"role":"user","content":")" + text + R"("}]})"),
+            plain);
   EXPECT_EQ(count(Api::completions, "{\"prompt\":\"a" + text + "\"}"), 0);
 }
 
@@ -176,8 +185,9 @@ TEST(Ask, PartsOfTextAreJoinedAndDevelopersAreTheSystem) {
   const auto prompt = [](const std::string& messages) {
     return requests_of(Api::chat_completions, "{\"messages\":" + messages + "}")[0].prompt;
   };
-  EXPECT_EQ(prompt(R"([{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])"),
-            prompt(R"([{"role":"system","content":"a\nb"}])"));
+  EXPECT_EQ(
+      prompt(R"([{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])"),
+      prompt(R"([{"role":"system","content":"a\nb"}])"));
 }
 
 TEST(Ask, OllamasContextBoundsPromptAndAnswerTogether) {
@@ -211,7 +221,8 @@ TEST(Ask, EveryFieldOfTheDocumentIsKnown) {
     for (const auto& [field, schema] : properties.items()) {
       Json body = Json::parse(body_of(api));
       body[field] = Json::parse("[[[\"x\"]]]");  // right for none
-      EXPECT_EQ(error_of(api, body.dump()).message.find("not known"), std::string::npos) << name << " " << field;
+      EXPECT_EQ(error_of(api, body.dump()).message.find("not known"), std::string::npos)
+          << name << " " << field;
     }
   }
 }

@@ -8,7 +8,8 @@ using testing::lines_of;
 using testing::play;
 
 TEST(OllamaAnswer, StreamsLinesAndEndsWithItsNumbers) {
-  const auto lines = lines_of(play(Api::ollama_chat, R"({"messages":[{"role":"user","content":"hi"}]})", {{{"Hel", "lo"}}}));
+  const auto lines =
+      lines_of(play(Api::ollama_chat, R"({"messages":[{"role":"user","content":"hi"}]})", {{{"Hel", "lo"}}}));
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["message"], (Json{{"role", "assistant"}, {"content", "Hel"}}));
   EXPECT_EQ(lines[0]["done"], false);
@@ -20,8 +21,8 @@ TEST(OllamaAnswer, StreamsLinesAndEndsWithItsNumbers) {
 }
 
 TEST(OllamaAnswer, IsOneObjectWithoutAStream) {
-  const Json answer = Json::parse(
-      play(Api::ollama_generate, R"({"prompt":"hi","stream":false})", {{{"Hel"}, StopReason::max_tokens, "lo"}}));
+  const Json answer = Json::parse(play(Api::ollama_generate, R"({"prompt":"hi","stream":false})",
+                                       {{{"Hel"}, StopReason::max_tokens, "lo"}}));
   EXPECT_EQ(answer["response"], "Hello");
   EXPECT_EQ(answer["done_reason"], "length");
   EXPECT_EQ(answer["model"], "tiny");
@@ -32,7 +33,8 @@ TEST(OllamaAnswer, CallsOfToolsAreObjects) {
       R"({"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}}]})";
   const auto lines = lines_of(play(Api::ollama_chat, ask, {{{R"({"name": "f", "arguments": {"x": 1}})"}}}));
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0]["message"]["tool_calls"][0]["function"], (Json{{"name", "f"}, {"arguments", {{"x", 1}}}}));
+  EXPECT_EQ(lines[0]["message"]["tool_calls"][0]["function"],
+            (Json{{"name", "f"}, {"arguments", {{"x", 1}}}}));
 }
 
 TEST(ModelLists, NameTheModels) {

@@ -12,7 +12,8 @@ std::string chat(const std::string& more = "") {
 }
 std::string completion(const std::string& more = "") { return R"({"prompt":"hi")" + more + "}"; }
 
-constexpr const char* kTools = R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
+constexpr const char* kTools =
+    R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
 
 TEST(ChatAnswer, HasOpenAisFields) {
   const Json answer = Json::parse(play(Api::chat_completions, chat(), {{{"Hel", "lo"}}}));
@@ -33,7 +34,8 @@ TEST(ChatAnswer, HasOpenAisFields) {
 }
 
 TEST(ChatAnswer, AStreamBeginsWithTheRoleAndEndsWithTheReason) {
-  const auto events = events_of(play(Api::chat_completions, chat(R"(,"stream":true)"), {{{"Hel", "lo"}, StopReason::max_tokens}}));
+  const auto events = events_of(
+      play(Api::chat_completions, chat(R"(,"stream":true)"), {{{"Hel", "lo"}, StopReason::max_tokens}}));
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0]["choices"][0]["delta"], (Json{{"role", "assistant"}, {"content", ""}}));
   EXPECT_EQ(events[1]["choices"][0]["delta"], (Json{{"content", "Hel"}}));
@@ -47,14 +49,16 @@ TEST(ChatAnswer, AStreamBeginsWithTheRoleAndEndsWithTheReason) {
 }
 
 TEST(ChatAnswer, UsageComesInAChunkOfItsOwnWhereItIsAskedFor) {
-  const auto events = events_of(play(Api::chat_completions, chat(R"(,"stream":true,"stream_options":{"include_usage":true})"), {{{"a"}}}));
+  const auto events = events_of(play(
+      Api::chat_completions, chat(R"(,"stream":true,"stream_options":{"include_usage":true})"), {{{"a"}}}));
   EXPECT_TRUE(events[1]["usage"].is_null());
   EXPECT_EQ(events.back()["choices"], Json::array());
   EXPECT_EQ(events.back()["usage"]["completion_tokens"], 1);
 }
 
 TEST(ChatAnswer, HeldTextComesWithTheEnd) {
-  const auto events = events_of(play(Api::chat_completions, chat(R"(,"stream":true)"), {{{"a"}, StopReason::end_of_text, "bc"}}));
+  const auto events = events_of(
+      play(Api::chat_completions, chat(R"(,"stream":true)"), {{{"a"}, StopReason::end_of_text, "bc"}}));
   EXPECT_EQ(events[2]["choices"][0]["delta"]["content"], "bc");
 }
 
@@ -93,7 +97,8 @@ TEST(ChatAnswer, ACallOfAToolIsNoContent) {
 
 TEST(ChatAnswer, ACallStreamsItsNameFirstAndThenItsArguments) {
   const std::vector<testing::Played> said = {{{R"({"name": "f", )", R"("arguments": {"x")", R"(: 1}})"}}};
-  const auto events = events_of(play(Api::chat_completions, chat(std::string(kTools) + R"(,"stream":true)"), said));
+  const auto events =
+      events_of(play(Api::chat_completions, chat(std::string(kTools) + R"(,"stream":true)"), said));
   ASSERT_EQ(events.size(), 5u);
   const auto call = [&](std::size_t i) { return events[i]["choices"][0]["delta"]["tool_calls"][0]; };
   EXPECT_EQ(call(1)["function"], (Json{{"name", "f"}, {"arguments", ""}}));
@@ -105,11 +110,13 @@ TEST(ChatAnswer, ACallStreamsItsNameFirstAndThenItsArguments) {
 }
 
 TEST(CompletionAnswer, HasOpenAisFieldsAndEchoes) {
-  const Json answer = Json::parse(play(Api::completions, completion(R"(,"echo":true)"), {{{"Hel", "lo"}, StopReason::stop_string}}));
+  const Json answer = Json::parse(
+      play(Api::completions, completion(R"(,"echo":true)"), {{{"Hel", "lo"}, StopReason::stop_string}}));
   EXPECT_EQ(answer["object"], "text_completion");
   EXPECT_EQ(answer["choices"][0]["text"], "hiHello");
   EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
-  const auto events = events_of(play(Api::completions, completion(R"(,"echo":true,"stream":true)"), {{{"Hel", "lo"}}}));
+  const auto events =
+      events_of(play(Api::completions, completion(R"(,"echo":true,"stream":true)"), {{{"Hel", "lo"}}}));
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0]["choices"][0]["text"], "hi");
   EXPECT_EQ(events[1]["choices"][0]["text"], "Hel");
@@ -118,8 +125,9 @@ TEST(CompletionAnswer, HasOpenAisFieldsAndEchoes) {
 
 TEST(CompletionAnswer, OffsetsOfTokensAreCharactersOfTheText) {
   for (const bool stream : {false, true}) {
-    const std::string out = play(Api::completions, completion(std::string(R"(,"logprobs":1)") + (stream ? R"(,"stream":true)" : "")),
-                                 {{{"a\u00fcb", "c"}}});
+    const std::string out = play(
+        Api::completions, completion(std::string(R"(,"logprobs":1)") + (stream ? R"(,"stream":true)" : "")),
+        {{{"a\u00fcb", "c"}}});
     Json offsets = Json::array(), tokens = Json::array();
     for (const Json& answer : stream ? events_of(out) : std::vector<Json>{Json::parse(out)}) {
       const Json& logprobs = answer["choices"][0]["logprobs"];

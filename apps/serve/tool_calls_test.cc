@@ -52,34 +52,56 @@ struct Case {
 constexpr Case kCases[] = {
     {"hermes", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"B}\\\"{n\"}}\n</tool_call>",
      "|weather:{\"city\": \"B}\\\"{n\"}"},
-    {"hermes", "Let me see.\n<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>\n<tool_call>{\"name\":\"weather\"}</tool_call>",
+    {"hermes",
+     "Let me "
+     "see.\n<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>\n<tool_call>{\"name\":\"weather\"}</"
+     "tool_call>",
      "Let me see.|time:{}|weather:{}"},
     {"hermes", "{\"name\": \"weather\", \"arguments\": {}}", "{\"name\": \"weather\", \"arguments\": {}}"},
     {"hermes", "a <b and <tool_cal", "a <b and <tool_cal"},
     {"hermes", "<tool_call>nonsense</tool_call>", "<tool_call>nonsense</tool_call>"},
-    {"hermes", "<tool_call>{\"name\": \"weather\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call> done", "done|weather:{\"a\": 1}"},
-    {"llama", "{\"name\": \"weather\", \"parameters\": {\"x\": [1, {\"y\": 2}]}}", "|weather:{\"x\": [1, {\"y\": 2}]}"},
-    {"llama", "<|python_tag|>{\"name\": \"time\", \"parameters\": {}}; {\"name\": \"weather\", \"parameters\": {}}", "|time:{}|weather:{}"},
+    {"hermes", "<tool_call>{\"name\": \"weather\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call> done",
+     "done|weather:{\"a\": 1}"},
+    {"llama", "{\"name\": \"weather\", \"parameters\": {\"x\": [1, {\"y\": 2}]}}",
+     "|weather:{\"x\": [1, {\"y\": 2}]}"},
+    {"llama",
+     "<|python_tag|>{\"name\": \"time\", \"parameters\": {}}; {\"name\": \"weather\", \"parameters\": {}}",
+     "|time:{}|weather:{}"},
     {"llama", "{\"type\": \"function\", \"name\": \"time\", \"parameters\": {}}", "|time:{}"},
     {"llama", "{\"name\": \"nobody\", \"parameters\": {}}", "{\"name\": \"nobody\", \"parameters\": {}}"},
     {"llama", "{\"answer\": 42}", "{\"answer\": 42}"},
     {"llama", "It is {warm}", "It is {warm}"},
-    {"mistral", "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {\"a\": 1}}, {\"name\": \"time\", \"arguments\": {}}]",
+    {"mistral",
+     "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {\"a\": 1}}, {\"name\": \"time\", \"arguments\": "
+     "{}}]",
      "|weather:{\"a\": 1}|time:{}"},
-    {"mistral", "[TOOL_CALLS]weather[ARGS]{\"a\": 1}[TOOL_CALLS]time[CALL_ID]123456789[ARGS]{}", "|weather:{\"a\": 1}|time:{}"},
+    {"mistral", "[TOOL_CALLS]weather[ARGS]{\"a\": 1}[TOOL_CALLS]time[CALL_ID]123456789[ARGS]{}",
+     "|weather:{\"a\": 1}|time:{}"},
     {"mistral", "[TOOL_CALLS]weather{\"a\": {\"b\": \"}\"}}", "|weather:{\"a\": {\"b\": \"}\"}}"},
     {"deepseek",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
-     "<｜tool▁call▁begin｜>function<｜tool▁sep｜>time\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{\"a\": "
+     "1}\n```<｜tool▁call▁end｜>\n"
+     "<｜tool▁call▁begin｜>function<｜tool▁sep｜>time\n```json\n{}\n```<｜tool▁call▁end｜><"
+     "｜tool▁calls▁end｜>",
      "|weather:{\"a\": 1}|time:{}"},
-    {"deepseek", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "|time:{}"},
-    {"command-r", "Plan\nAction: ```json\n[\n    {\n \"tool_name\": \"weather\",\n \"parameters\": {\"a\": null}\n }\n]```", "Plan|weather:{\"a\": null}"},
-    {"command-action", "<|START_ACTION|>[\n {\"tool_call_id\": \"0\", \"tool_name\": \"time\", \"parameters\": {}}\n]<|END_ACTION|>", "|time:{}"},
+    {"deepseek",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "|time:{}"},
+    {"command-r",
+     "Plan\nAction: ```json\n[\n    {\n \"tool_name\": \"weather\",\n \"parameters\": {\"a\": null}\n "
+     "}\n]```",
+     "Plan|weather:{\"a\": null}"},
+    {"command-action",
+     "<|START_ACTION|>[\n {\"tool_call_id\": \"0\", \"tool_name\": \"time\", \"parameters\": "
+     "{}}\n]<|END_ACTION|>",
+     "|time:{}"},
     {"granite", "<|tool_call|>[{\"name\": \"weather\", \"arguments\": {\"a\": 1}}]", "|weather:{\"a\": 1}"},
     {"granite", "<tool_call>[{\"arguments\": {\"a\": 1}, \"name\": \"weather\"}]", "|weather:{\"a\": 1}"},
     {"json", "{\"name\": \"time\", \"arguments\": {}}", "|time:{}"},
-    {"json", "[{\"name\": \"time\", \"arguments\": {}}, {\"name\": \"weather\", \"arguments\": {}}]", "|time:{}|weather:{}"},
-    {"json", "{\"type\": \"function\", \"function\": {\"name\": \"time\", \"arguments\": \"{}\"}}", "|time:{}"},
+    {"json", "[{\"name\": \"time\", \"arguments\": {}}, {\"name\": \"weather\", \"arguments\": {}}]",
+     "|time:{}|weather:{}"},
+    {"json", "{\"type\": \"function\", \"function\": {\"name\": \"time\", \"arguments\": \"{}\"}}",
+     "|time:{}"},
     {"json", "{\"unfinished", "{\"unfinished"},
     {"json", "  \n", "  \n"},
 };
@@ -90,7 +112,8 @@ TEST(ToolCalls, EveryFamilysCallsAreRead) {
 
 TEST(ToolCalls, HowTheTextIsCutChangesNothing) {
   for (const Case& one : kCases)
-    for (const std::size_t step : {1, 2, 3, 7}) EXPECT_EQ(read(one.family, one.text, step), one.wanted) << one.text << " by " << step;
+    for (const std::size_t step : {1, 2, 3, 7})
+      EXPECT_EQ(read(one.family, one.text, step), one.wanted) << one.text << " by " << step;
 }
 
 TEST(ToolCalls, AnAnswerThatIsCutLeavesWhatThereIsOfTheCall) {
@@ -106,7 +129,9 @@ TEST(ToolCalls, BehindAnOpenedCallTheTextIsTheCall) {
 TEST(ToolCalls, WithoutParallelCallsTheFirstCounts) {
   Tools tools = weather();
   tools.parallel = false;
-  EXPECT_EQ(read("mistral", "[TOOL_CALLS][{\"name\":\"time\",\"arguments\":{}},{\"name\":\"weather\",\"arguments\":{}}]", 1, false, tools),
+  EXPECT_EQ(read("mistral",
+                 "[TOOL_CALLS][{\"name\":\"time\",\"arguments\":{}},{\"name\":\"weather\",\"arguments\":{}}]",
+                 1, false, tools),
             "|time:{}");
 }
 
