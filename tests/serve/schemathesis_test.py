@@ -5,25 +5,29 @@ import sys
 import hypothesis
 import schemathesis
 import server
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
-EXAMPLES = 40  # of each route; all of them take about half a minute
-CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
+EXAMPLES = 30  # of each route, right ones and as many wrong ones; all of them take about half a minute
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 SHORT = 12  # tokens: what is asked for is not of interest here
 
 
 def shortened(case):
-    """The same request with a short answer, where it asks for a right length or none."""
+    """The same request, of the model there is, with a short answer, where it asks for a right length or none."""
     body = case.body
     if not isinstance(body, dict):
         return
-    if case.path in ("/v1/completions", "/v1/chat/completions"):
+    if isinstance(body.get("model"), str):
+        body["model"] = "tiny"
+    path = case.operation.path
+    if path in ("/v1/completions", "/v1/chat/completions"):
         if body.get("max_tokens") is None or isinstance(body["max_tokens"], int) and body["max_tokens"] > SHORT:
             body["max_tokens"] = SHORT
         if isinstance(body.get("max_completion_tokens"), int) and body["max_completion_tokens"] > SHORT:
             body["max_completion_tokens"] = SHORT
-    elif case.path in ("/api/chat", "/api/generate") and isinstance(body.get("options") or {}, dict):
+    elif path in ("/api/chat", "/api/generate") and isinstance(body.get("options") or {}, dict):
         body["options"] = {**(body.get("options") or {}), "num_predict": SHORT}
 
 
@@ -38,14 +42,16 @@ class Document(server.Case):
         for result in schema.get_all_operations():
             operation = result.ok()
             routes += 1
-            with self.subTest(operation.label):
-                @settings
-                @hypothesis.given(case=operation.as_strategy())
-                def ask(case):
-                    shortened(case)
-                    case.call_and_validate(checks=CHECKS, timeout=60)
+            modes = [GenerationMode.POSITIVE] + ([GenerationMode.NEGATIVE] if operation.body else [])
+            for mode in modes:
+                with self.subTest(route=operation.label, mode=mode.value):
+                    @settings
+                    @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
+                    def ask(case):
+                        shortened(case)
+                        case.call_and_validate(checks=CHECKS, timeout=60)
 
-                ask()
+                    ask()
         self.assertGreaterEqual(routes, 12)
 
     def test_mutilated_requests_are_refused_and_nothing_worse(self):
