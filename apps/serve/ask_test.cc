@@ -167,6 +167,12 @@ TEST(Ask, ASeedMakesEqualPromptsEqualAndNoSeedMakesThemDiffer) {
   EXPECT_NE(free[0].sampling.stream, free[2].sampling.stream);
 }
 
+TEST(Ask, APromptForManyAnswersIsNotCopiedWithoutBound) {
+  const std::string long_text(200000, 'x');
+  EXPECT_EQ(error_of(Api::completions, "{\"prompt\":\"" + long_text + "\",\"n\":64}").param, "prompt");
+  EXPECT_EQ(error_of(Api::completions, "{\"prompt\":\"" + long_text + "\"}").status, 0);
+}
+
 TEST(Ask, APromptThatIsScoredBecomesTheAnswersBeginning) {
   const auto tokens = testing::test_model().tokenizer().encode("abcd");
   const auto ask = [](int tokens_wanted) {

@@ -119,6 +119,13 @@ ApiResult<std::vector<Request>> make_requests(const Asked& asked, const Ask& ask
     return tl::unexpected(right.error());
   if (const Status right = common.sampling.validate(model.info().vocab); !right)
     return tl::unexpected(invalid(field_of(right.error().message), right.error()));
+  std::size_t tokens = 0;
+  for (const auto& prompt : prompts) tokens += prompt.size() * static_cast<std::size_t>(asked.n);
+  if (tokens > kMostPromptTokens)
+    return tl::unexpected(
+        invalid("prompt", fmt::format("the prompts of all answers have {} tokens together; at most {} "
+                                      "are possible",
+                                      tokens, kMostPromptTokens)));
   std::vector<Request> requests;
   for (std::size_t p = 0; p < prompts.size(); ++p) {
     if (prompts[p].empty())

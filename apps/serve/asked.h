@@ -9,8 +9,9 @@
 
 namespace coppice::serve {
 
-inline constexpr int kMostChoices = 64;    // n
-inline constexpr int kMostRequests = 256;  // prompts times n, of one call
+inline constexpr int kMostChoices = 64;                    // n
+inline constexpr int kMostRequests = 256;                  // prompts times n, of one call
+inline constexpr std::size_t kMostPromptTokens = 1 << 22;  // of all of them: 16 MB
 
 struct Asked {
   Sampling sampling;    // stream and choice are each request's own
