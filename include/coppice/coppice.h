@@ -6,6 +6,7 @@
 #include <coppice/decision.h>
 #include <coppice/engine.h>
 #include <coppice/error.h>
+#include <coppice/grammar.h>
 #include <coppice/model.h>
 #include <coppice/quantize.h>
 #include <coppice/request.h>

@@ -2,13 +2,16 @@
 // (Gumbel-max), where the noise is a pure function of (seed, stream, choice, index, token): the same options
 // give the same text with speculation and without. docs/numerics.md has the rules.
 //
-// Order of application, always: bias and bans, penalties, temperature, top-k, typical-p, top-p, min-p, draw.
+// Order of application, always: bias and bans, penalties, temperature, top-k, typical-p, top-p, min-p, grammar,
+// draw.
 #pragma once
 
 #include <coppice/error.h>
+#include <coppice/grammar.h>
 #include <coppice/token.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +43,10 @@ struct Sampling {
   int max_tokens = 256;      // > 0
   int logprobs = -1;         // -1: off; n >= 0: the drawn token's log-probability and the n best
   Acceptance acceptance = Acceptance::keyed;
+  // The answer is a text of this grammar, unless something else ends it first (StopReason says what). The
+  // mask comes after the filters, or before them where it would leave nothing: what would have been allowed
+  // anyway is drawn unchanged. Not with ignore_eos. Log-probabilities are those before filters and mask.
+  std::optional<Grammar> grammar;
 
   // Names the first field that is out of range and what would be right. `vocab` bounds token ids.
   Status validate(int vocab) const;
