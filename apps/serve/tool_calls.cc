@@ -120,6 +120,8 @@ bool ToolCallReader::read_opening(std::vector<CallPiece>& out) {
   if (first == std::string::npos) return false;
   seen_ += held_.substr(0, first);
   held_.erase(0, first);
+  if (take_mark()) return true;
+  if (begins_mark(family_->opens)) return false;
   if (held_[0] == '[' && !list_) {
     list_ = true;
     seen_ += '[';
@@ -166,14 +168,7 @@ bool ToolCallReader::read_object(std::vector<CallPiece>& out) {
 
 bool ToolCallReader::read_between() {
   if (!drop_marks()) return false;
-  const auto [at, size] = find_mark(held_, family_->opens);
-  if (at == 0) {
-    seen_ = held_.substr(0, size);
-    held_.erase(0, size);
-    marked_ = true;
-    state_ = State::opening;
-    return true;
-  }
+  if (take_mark()) return true;
   if (list_ && held_[0] == '{') {
     state_ = State::opening;
     return true;
@@ -199,12 +194,25 @@ bool ToolCallReader::drop_marks() {
       held_.erase(0, size);
       continue;
     }
-    const auto begins = [&](std::string_view mark) {
-      return mark.size() > held_.size() && mark.starts_with(held_);
-    };
-    return std::none_of(family_->drops.begin(), family_->drops.end(), begins) &&
-           std::none_of(family_->opens.begin(), family_->opens.end(), begins);
+    return !begins_mark(family_->drops) && !begins_mark(family_->opens);
   }
+}
+
+// What is held begins with a mark that opens calls.
+bool ToolCallReader::take_mark() {
+  const auto [at, size] = find_mark(held_, family_->opens);
+  if (at != 0) return false;
+  seen_ += held_.substr(0, size);
+  held_.erase(0, size);
+  marked_ = true;
+  state_ = State::opening;
+  return true;
+}
+
+bool ToolCallReader::begins_mark(std::span<const std::string_view> marks) const {
+  return std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) {
+    return mark.size() > held_.size() && mark.starts_with(held_);
+  });
 }
 
 void ToolCallReader::say(std::string text, std::vector<CallPiece>& out) {

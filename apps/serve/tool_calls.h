@@ -38,6 +38,8 @@ class ToolCallReader {
   bool read_named(std::vector<CallPiece>& out);
   bool read_object(std::vector<CallPiece>& out);
   bool read_between();
+  bool take_mark();
+  bool begins_mark(std::span<const std::string_view> marks) const;
   bool drop_marks();  // and whitespace, at the start of what is held
   void say(std::string text, std::vector<CallPiece>& out);
   void show_call(std::vector<CallPiece>& out);

@@ -6,8 +6,8 @@ namespace coppice::serve {
 namespace {
 
 constexpr std::string_view kDeepseekMarks[] = {"<｜tool▁call▁begin｜>"};
-constexpr std::string_view kDeepseekDrops[] = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁end｜>",
-                                               "<｜tool▁calls▁end｜>", "```"};
+constexpr std::string_view kDeepseekOpens[] = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"};
+constexpr std::string_view kDeepseekDrops[] = {"<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "```"};
 constexpr std::string_view kMistralMarks[] = {"[TOOL_CALLS]"};
 constexpr std::string_view kActionMarks[] = {"<|START_ACTION|>"};
 constexpr std::string_view kActionDrops[] = {"<|END_ACTION|>"};
@@ -23,7 +23,7 @@ constexpr std::string_view kLlamaDrops[] = {";"};
 
 // The first that fits counts: a template of Granite may contain Hermes' mark too.
 constexpr ToolFamily kFamilies[] = {
-    {"deepseek", kDeepseekMarks, kDeepseekMarks, kDeepseekDrops, "name", "arguments", false, ""},
+    {"deepseek", kDeepseekMarks, kDeepseekOpens, kDeepseekDrops, "name", "arguments", false, ""},
     {"mistral", kMistralMarks, kMistralMarks, {}, "name", "arguments", false, "[TOOL_CALLS]["},
     {"command-action", kActionMarks, kActionMarks, kActionDrops, "tool_name", "parameters", false,
      "<|START_ACTION|>["},
