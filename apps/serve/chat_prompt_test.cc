@@ -110,6 +110,14 @@ TEST(Infill, IsWrittenAsTheModelsFamilyWritesIt) {
   EXPECT_FALSE(infill_prompt(with_tokens({}), "be", "hind"));
 }
 
+TEST(Infill, TheFilesOwnNamesGoFirst) {
+  core::Vocabulary vocabulary = core::testing::small_vocabulary();
+  vocabulary.infill = {'B', 'E', 'M'};
+  const Tokenizer tokenizer(std::make_shared<Tokenizer::Impl>(
+      Tokenizer::Impl{core::testing::make_tokenizer(std::move(vocabulary))}));
+  EXPECT_EQ(tokenizer.decode(*infill_prompt(tokenizer, "be", "hind")), "BbeEhindM");
+}
+
 TEST(Infill, MarksThatAUserTypesStayText) {
   const Tokenizer coder = with_tokens({"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"});
   const auto plain = infill_prompt(coder, "", ""), typed = infill_prompt(coder, "<|fim_middle|>", "");

@@ -9,7 +9,8 @@ struct Marks {
   std::string_view before, behind, middle;  // middle empty: there is none, and what is behind comes first
 };
 
-// One row a family. In all but the last what is written follows the third mark.
+// One row a family, for files that do not name them. In all but the last what is written follows the third
+// mark.
 constexpr Marks kFamilies[] = {
     {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},     // Qwen coder, CodeGemma
     {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},           // StarCoder, Granite code
@@ -29,31 +30,41 @@ Token special(const Tokenizer& tokenizer, std::string_view spelling) {
   return one ? tokens[0] : kNoToken;
 }
 
+// As the file names them, else by the spellings that are known.
+std::optional<InfillTokens> find_tokens(const Tokenizer& tokenizer) {
+  const auto usable = [](const InfillTokens& found, bool with_middle) {
+    return found.before != kNoToken && found.behind != kNoToken && (found.middle != kNoToken || !with_middle);
+  };
+  if (const InfillTokens named = tokenizer.infill(); usable(named, true)) return named;
+  for (const Marks& marks : kFamilies) {
+    const Token middle = marks.middle.empty() ? kNoToken : special(tokenizer, marks.middle);
+    const InfillTokens found{special(tokenizer, marks.before), special(tokenizer, marks.behind), middle};
+    if (usable(found, !marks.middle.empty())) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::vector<Token>> infill_prompt(const Tokenizer& tokenizer, std::string_view before,
                                                 std::string_view behind) {
-  for (const Marks& marks : kFamilies) {
-    const Token prefix = special(tokenizer, marks.before), suffix = special(tokenizer, marks.behind);
-    const Token middle = marks.middle.empty() ? kNoToken : special(tokenizer, marks.middle);
-    if (prefix == kNoToken || suffix == kNoToken || (middle == kNoToken && !marks.middle.empty())) continue;
-    std::vector<Token> tokens = tokenizer.encode("", false, true);  // begin of text, where the model wants it
-    const auto add = [&](Token mark, std::string_view text) {
-      tokens.push_back(mark);
-      const auto part = tokenizer.encode(text, false, false);
-      tokens.insert(tokens.end(), part.begin(), part.end());
-    };
-    if (marks.middle.empty()) {
-      add(suffix, behind);
-      add(prefix, before);
-    } else {
-      add(prefix, before);
-      add(suffix, behind);
-      tokens.push_back(middle);
-    }
+  const auto marks = find_tokens(tokenizer);
+  if (!marks) return std::nullopt;
+  std::vector<Token> tokens = tokenizer.encode("", false, true);  // begin of text, where the model wants it
+  const auto add = [&](Token mark, std::string_view text) {
+    tokens.push_back(mark);
+    const auto part = tokenizer.encode(text, false, false);
+    tokens.insert(tokens.end(), part.begin(), part.end());
+  };
+  if (marks->middle == kNoToken) {
+    add(marks->behind, behind);
+    add(marks->before, before);
     return tokens;
   }
-  return std::nullopt;
+  add(marks->before, before);
+  add(marks->behind, behind);
+  tokens.push_back(marks->middle);
+  return tokens;
 }
 
 }  // namespace coppice::serve

@@ -10,7 +10,7 @@
 
 namespace coppice::serve {
 
-// Nothing if the vocabulary has none of the known control tokens for it.
+// Nothing if the file names no control tokens for it and the vocabulary has none that are known.
 std::optional<std::vector<Token>> infill_prompt(const Tokenizer& tokenizer, std::string_view before,
                                                 std::string_view behind);
 

@@ -57,6 +57,12 @@ struct ModelOptions {
   ChatTemplateOptions chat_template;
 };
 
+// Control tokens around a gap that the model is to fill: what stands before it follows `before`, what stands
+// behind it `behind`, and what it writes `middle`.
+struct InfillTokens {
+  Token before = kNoToken, behind = kNoToken, middle = kNoToken;
+};
+
 // Text to tokens and back. Thread-safe.
 class Tokenizer {
  public:
@@ -72,6 +78,7 @@ class Tokenizer {
   bool ends_text(Token token) const;
   Token bos() const;  // kNoToken if there is none
   Token eos() const;
+  InfillTokens infill() const;  // as the file names them; kNoToken where it does not
 
   struct Impl;
   explicit Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}

@@ -75,6 +75,10 @@ int Tokenizer::size() const { return impl_->tokenizer->size(); }
 bool Tokenizer::ends_text(Token token) const { return impl_->tokenizer->ends_text(token); }
 Token Tokenizer::bos() const { return impl_->tokenizer->vocabulary().bos; }
 Token Tokenizer::eos() const { return impl_->tokenizer->vocabulary().eos; }
+InfillTokens Tokenizer::infill() const {
+  const core::InfillTokens& tokens = impl_->tokenizer->vocabulary().infill;
+  return {tokens.before, tokens.behind, tokens.middle};
+}
 
 namespace {
 using Json = nlohmann::ordered_json;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <tuple>
 
 #include "base/check.h"
 #include "text/show_token.h"
@@ -132,6 +133,14 @@ Status read_ids(const Reader& reader, Vocabulary& vocabulary) {
   COPPICE_TRY(vocabulary.eos, reader.id("tokenizer.ggml.eos_token_id", size));
   COPPICE_TRY(vocabulary.unknown, reader.id("tokenizer.ggml.unknown_token_id", size));
   COPPICE_TRY(vocabulary.padding, reader.id("tokenizer.ggml.padding_token_id", size));
+  // Older files have other names for them.
+  for (const auto& [token, name, older] : {std::tuple(&vocabulary.infill.before, "fim_pre", "prefix"),
+                                           std::tuple(&vocabulary.infill.behind, "fim_suf", "suffix"),
+                                           std::tuple(&vocabulary.infill.middle, "fim_mid", "middle")}) {
+    COPPICE_TRY(*token, reader.id(fmt::format("tokenizer.ggml.{}_token_id", name), size));
+    if (*token != kNoToken) continue;
+    COPPICE_TRY(*token, reader.id(fmt::format("tokenizer.ggml.{}_token_id", older), size));
+  }
   COPPICE_TRY(const Token eot, reader.id("tokenizer.ggml.eot_token_id", size));
   COPPICE_TRY(const Token eom, reader.id("tokenizer.ggml.eom_token_id", size));
   std::vector<Token>& ends = vocabulary.end_tokens;

@@ -24,6 +24,11 @@ enum class TokenKind : std::int32_t {
   byte = 6
 };
 
+// Around a gap that the model is to fill; kNoToken where the file names none.
+struct InfillTokens {
+  Token before = kNoToken, behind = kNoToken, middle = kNoToken;
+};
+
 struct Vocabulary {
   std::string model;  // tokenizer.ggml.model: "gpt2" for byte-level BPE
   std::string pre;    // tokenizer.ggml.pre: the splitting rule, "smollm"; empty if there is none
@@ -40,6 +45,7 @@ struct Vocabulary {
   std::vector<std::pair<std::string, std::string>> named_templates;
   Token bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
   std::vector<Token> end_tokens;  // every token that ends a text: eos, eot, eom, and control tokens so named
+  InfillTokens infill;
   bool add_bos = false;
   // A draft may state only the hash of its tokens (coppice.vocabulary_hash): then all of the above is empty.
   std::optional<std::uint64_t> hash;

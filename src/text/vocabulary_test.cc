@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <array>
 #include <functional>
 
 #include "gguf/writer.h"
@@ -44,6 +47,21 @@ std::string error_after(const std::function<void(gguf::Writer&)>& change) {
 
 bool names(const std::string& message, std::string_view key) {
   return message.find("test.gguf") != std::string::npos && message.find(key) != std::string::npos;
+}
+
+TEST(Vocabulary, TokensAroundAGapHaveTwoNamesInFiles) {
+  for (const auto& names :
+       {std::array{"fim_pre", "fim_suf", "fim_mid"}, std::array{"prefix", "suffix", "middle"}}) {
+    gguf::Writer writer = good_file();
+    for (std::uint32_t i = 0; i < 3; ++i)
+      writer.add_u32(fmt::format("tokenizer.ggml.{}_token_id", names[i]), i + 1);
+    const auto vocabulary = read(writer);
+    ASSERT_TRUE(vocabulary) << vocabulary.error().message;
+    EXPECT_EQ(vocabulary->infill.before, 1);
+    EXPECT_EQ(vocabulary->infill.behind, 2);
+    EXPECT_EQ(vocabulary->infill.middle, 3);
+  }
+  EXPECT_EQ(read(good_file())->infill.before, kNoToken);
 }
 
 TEST(Vocabulary, ReadsWhatTheFileStates) {
