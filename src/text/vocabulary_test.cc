@@ -1,8 +1,7 @@
 #include "text/vocabulary.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <array>
 #include <functional>
