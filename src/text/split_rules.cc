@@ -1,8 +1,9 @@
 // The table of splitting rules. What a rule is, its model's tokenizer.json says (normalizer, pre_tokenizer,
-// ignore_merges); which name a file has for it, the converters do. An alias is a row of its own, and is here
-// only where both names stand for the same pipeline.
+// ignore_merges); which name a file has for it, the converters do. An alias is a row of its own ("the same as
+// ..."), and is here only where both names stand for the same pipeline. To add a rule: docs/models.md.
 #include "text/split_rules.h"
 
+#include "text/cut_parts.h"
 #include "text/split_cuts.h"
 
 namespace coppice::core {
@@ -24,7 +25,7 @@ constexpr Cut kFalcon[] = {cuts::punctuation, cuts::gpt2, cuts::numeric_bytes, c
 // clang-format off
 constexpr SplitRule kRules[] = {
     {"gpt-2",          "GPT-2, Phi-2",                   kGpt2},
-    {"gpt2",           "gpt-2 in older files",           kGpt2},
+    {"gpt2",           "the same as gpt-2",              kGpt2},
     {"phi-2",          "the same as gpt-2",              kGpt2},
     {"gpt-neox",       "GPT-NeoX, Pythia",               kGpt2, true},
     {"mpt",            "MPT (GPT-NeoX's tokenizer)",     kGpt2, true},
