@@ -1,5 +1,6 @@
 """What the judges know of each architecture: tests/architectures.json, one entry each, in which these fields may stand.
 
+"for": models that people have, for docs/models.md.
 "is": what the published models do that their files do not say; what is not there has the first of these values.
     norm                "rms", "layer" (with biases)
     turns               null (positions are learned), "neighbours", "halves": which two dimensions RoPE turns together

@@ -3,8 +3,8 @@
 tokenizer.json, the `sentencepiece` package, and `jinja2` on the model's own chat template, against Coppice's tokenizer
 (through the filter tests/judge/tokenize_lines.cc).
 
-    tokenizer_judge.py --tokenize-lines build/dev/tests/tokenize_lines [--lines 2000] [--only RULE] [--model FILE]
-                       [--sentencepiece-model FILE]
+    tokenizer_judge.py --tokenize-lines build/dev/tests/tokenize_lines [--lines 2000] [--only RULE,...] [--model FILE]
+                       [--sentencepiece-model FILE] [--record FILE]
 
 For every rule and kind of pieces a vocabulary of 2,000 is trained here. Ids must be equal on every line, and every byte
 string must come back (in Unicode's form C where the rule has that). Only code points that Unicode 15 has are compared; the
@@ -285,15 +285,33 @@ def judge_pieces(tool, file, lines, speed_text):
           f"{speed(tool, file, speed_text):.0f} MB/s", flush=True)
 
 
+def record(options, name):
+    """Notes down that `name` agreed, if no longer run is noted."""
+    if not options.record:
+        return
+    with open(options.record, encoding="utf-8") as file:
+        runs = json.load(file)
+    if runs.get(name, {"lines": 0})["lines"] <= options.lines:
+        runs[name] = {"lines": options.lines, "on": time.strftime("%Y-%m-%d", time.gmtime())}
+    rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(runs.items()))
+    with open(options.record, "w", encoding="utf-8") as file:
+        file.write("{\n" + rows + "\n}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokenize-lines", required=True)
     parser.add_argument("--model", default=os.environ.get("COPPICE_MODEL"), required="COPPICE_MODEL" not in os.environ)
     parser.add_argument("--lines", type=int, default=2000, help="for each rule; five times as many for the model")
     parser.add_argument("--sentencepiece-model", help="a real model with a vocabulary of SentencePiece's, besides")
-    parser.add_argument("--only", help="one rule or kind of pieces, and no model")
+    parser.add_argument("--only", help="these rules and kinds of pieces, with commas, and no model")
+    parser.add_argument("--record", help="a JSON file to note down in how many lines of each rule agreed (docs/models.md)")
     options = parser.parse_args()
     tool, started = Filter(options.tokenize_lines), time.time()
+    chosen = options.only.split(",") if options.only else [*rules.RULES, *pieces.KINDS]
+    unknown = set(chosen) - {*rules.RULES, *pieces.KINDS}
+    if unknown:
+        fail(f"--only {sorted(unknown)}: there is {', '.join([*rules.RULES, *pieces.KINDS])}")
     check_rules()
     check_classes()
     text = documents(1_000_000)
@@ -302,11 +320,13 @@ def main():
         if not options.only:
             judge(tool, File(options.model), 5 * options.lines, text)
         for rule in rules.RULES:
-            if options.only in (None, rule):
+            if rule in chosen:
                 judge(tool, train_small(folder, rule, training), options.lines, text)
+                record(options, rule)
         for kind in pieces.KINDS:
-            if options.only in (None, kind):
+            if kind in chosen:
                 judge_pieces(tool, pieces.train(folder, kind, "\n".join(training).splitlines()), options.lines, text)
+                record(options, kind)
     if options.sentencepiece_model:
         judge_pieces(tool, pieces.Pieces(options.sentencepiece_model), 5 * options.lines, text)
     print(f"tokenizer judge: agreed in {time.time() - started:.0f} s")
