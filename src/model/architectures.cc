@@ -194,6 +194,7 @@ constexpr Architecture kArchitectures[] = {
                  .feed_forward_post_norm = "post_ffw_norm"}},
     {.name = "granite", .flags = kLlama, .read = read_granite},
     {.name = "gemma", .flags = kGemma, .read = read_gemma},
+    {.name = "internlm2"},
 };
 
 }  // namespace
