@@ -195,6 +195,16 @@ constexpr Architecture kArchitectures[] = {
     {.name = "granite", .flags = kLlama, .read = read_granite},
     {.name = "gemma", .flags = kGemma, .read = read_gemma},
     {.name = "internlm2"},
+    {.name = "granitemoe",
+     .flags = kLlama,
+     .read = read_granite,
+     .tensors = {.gate = nullptr,
+                 .up = nullptr,
+                 .down = nullptr,
+                 .router = "ffn_gate_inp",
+                 .expert_gates = "ffn_gate_exps",
+                 .expert_ups = "ffn_up_exps",
+                 .expert_downs = "ffn_down_exps"}},
 };
 
 }  // namespace
