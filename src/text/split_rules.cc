@@ -9,6 +9,16 @@
 namespace coppice::core {
 namespace {
 
+//  ?[^(\s|[.,!?…。，、।۔،])]+
+std::size_t between_marks(std::string_view text, std::size_t begin) {
+  constexpr std::u32string_view kMarks = U"()|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C";
+  return cuts::led_run_end(
+      text, begin, [](const Character& c) { return c.code == ' '; },
+      [&](const Character& c) {
+        return c.kind != CharClass::space && kMarks.find(c.code) == std::u32string_view::npos;
+      });
+}
+
 constexpr Cut kGpt2[] = {cuts::gpt2};
 constexpr Cut kDigitsThenGpt2[] = {cuts::each_number, cuts::gpt2};
 constexpr Cut kLlama3[] = {cuts::llama3};
@@ -20,6 +30,7 @@ constexpr Cut kDeepseekLlm[] = {cuts::each_newline,      cuts::cased_letters, cu
                                 cuts::spaces_at_the_end, cuts::east_asian,    cuts::each_number};
 constexpr Cut kDeepseekCoder[] = {cuts::each_newline, cuts::letters, cuts::marks_of_punctuation,
                                   cuts::east_asian, cuts::each_number};
+constexpr Cut kBloom[] = {between_marks};
 constexpr Cut kFalcon[] = {cuts::punctuation, cuts::gpt2, cuts::numeric_bytes, cuts::three_digits};
 
 // clang-format off
@@ -45,6 +56,7 @@ constexpr SplitRule kRules[] = {
     {"deepseek-llm",   "DeepSeek LLM, Coder V2",         kDeepseekLlm},
     {"deepseek-coder", "DeepSeek Coder",                 kDeepseekCoder},
     {"falcon",         "Falcon",                         kFalcon},
+    {"bloom",          "BLOOM, BLOOMZ",                  kBloom},
 };
 // clang-format on
 

@@ -64,6 +64,7 @@ TABLE = {
     "deepseek-llm": rule(split("[\r\n]"), split(CASED), split(WIDE), split(r"\s+$"), split(EAST_ASIAN), digits(), BYTES),
     "deepseek-coder": rule(split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split(EAST_ASIAN), digits(), BYTES),
     "falcon": rule(pre_tokenizers.Punctuation("contiguous"), WORDS, digits(alone=False), split("[0-9][0-9][0-9]")),
+    "bloom": rule(split(" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"), BYTES),
 }
 RULES = list(TABLE)
 
