@@ -47,6 +47,11 @@ void scale_gemma(int largest, ModelConfig& config) {
   config.attention_scale = 1 / std::sqrt(static_cast<double>(width));
 }
 
+Status read_gemma(const ShapeKeys&, ModelConfig& config) {
+  scale_gemma(0, config);
+  return {};
+}
+
 Status read_gemma2(const ShapeKeys& keys, ModelConfig& config) {
   scale_gemma(46, config);
   COPPICE_TRY(config.score_cap, soft_cap_of(keys, "attn_logit_softcapping", 50));
@@ -188,6 +193,18 @@ constexpr Architecture kArchitectures[] = {
                  .feed_forward_norm = nullptr,
                  .feed_forward_post_norm = "post_ffw_norm"}},
     {.name = "granite", .flags = kLlama, .read = read_granite},
+    {.name = "gemma", .flags = kGemma, .read = read_gemma},
+    {.name = "internlm2"},
+    {.name = "granitemoe",
+     .flags = kLlama,
+     .read = read_granite,
+     .tensors = {.gate = nullptr,
+                 .up = nullptr,
+                 .down = nullptr,
+                 .router = "ffn_gate_inp",
+                 .expert_gates = "ffn_gate_exps",
+                 .expert_ups = "ffn_up_exps",
+                 .expert_downs = "ffn_down_exps"}},
 };
 
 }  // namespace
