@@ -1,8 +1,13 @@
 """cpack: the packages hold what they should, know what they need, and what they bring runs."""
 
+import http.server
+import json
 import pathlib
 import re
 import shutil
+import subprocess
+import threading
+import unittest
 
 import installed
 
@@ -60,6 +65,46 @@ class Packages(installed.Case):
         for name, path in self.files.items():
             if not name.endswith(".sha256"):
                 installed.call("sha256sum", "--check", f"{name}.sha256", cwd=path.parent)
+
+
+class Image(unittest.TestCase):
+    """What of the Dockerfile can be tried without Docker."""
+
+    text = (installed.ROOT / "Dockerfile").read_text()
+
+    def healthy(self, status):
+        """What the image's health check says of a server that answers so; None: nobody listens."""
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(status if self.path == "/health" else 404)
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        if status is None:
+            server.server_close()
+        else:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        command = json.loads(re.search(r"HEALTHCHECK[^\n]*\\\n\s*CMD (\[.*\])", self.text).group(1))
+        command = [word.replace("/8080", f"/{server.server_port}") for word in command]
+        run = subprocess.run(command, capture_output=True, timeout=20)
+        if status is not None:
+            server.shutdown()
+            server.server_close()
+        return run.returncode == 0
+
+    def test_the_health_check_tells_a_server_that_is_ready_from_one_that_is_not(self):
+        self.assertTrue(self.healthy(200))
+        self.assertFalse(self.healthy(503))
+        self.assertFalse(self.healthy(None))
+
+    def test_what_it_calls_and_copies_is_there(self):
+        (command,) = re.findall(r"^RUN \./dev (\w+)$", self.text, re.MULTILINE)
+        self.assertRegex(installed.call(installed.ROOT / "dev", "help"), rf"(?m)^  {command} ")
+        self.assertIn("build/release/packages/coppice_*.deb", self.text)
+        self.assertIn("/packages)", (installed.ROOT / "cmake" / "CoppicePackages.cmake").read_text())
 
 
 if __name__ == "__main__":
