@@ -26,6 +26,10 @@ void ModelFlags::add(CLI::App& app) {
   app.add_option("-m,--model", path,
                  "GGUF file, or the name or part of the name of one that `coppice models` lists (default: "
                  "$COPPICE_MODEL, else the first of that list)");
+  add_machine(app);
+}
+
+void ModelFlags::add_machine(CLI::App& app) {
   app.add_option("-t,--threads", threads, "threads; 0: all that this process may use")
       ->check(CLI::Range(0, kMostThreads))
       ->capture_default_str();
@@ -35,7 +39,7 @@ void ModelFlags::add(CLI::App& app) {
                "keep the packed weights in a file below the cache folder, and map it the next time");
 }
 
-void ModelFlags::add_chat(CLI::App& app) {
+void ModelFlags::add_chat(CLI::App& app, bool tools) {
   const char* group = "Chat template";
   app.add_option("--chat-template-file", chat_template_file,
                  "a Jinja template to use instead of the one in the model's file")
@@ -43,6 +47,7 @@ void ModelFlags::add_chat(CLI::App& app) {
   app.add_option("--chat-template-kwargs", chat_variables,
                  "variables for the template, a JSON object: {\"enable_thinking\": false}")
       ->group(group);
+  if (!tools) return;
   app.add_option("--tools", tools_file,
                  "a file with the tools that the template shows the model, a JSON array")
       ->group(group);
@@ -98,18 +103,24 @@ Error name_the_option(const Error& error) {
   return Error{fmt::format("--{}{}", field, rest)};
 }
 
-Result<Model> ModelFlags::load() const {
-  auto file = resolve();
-  if (!file) return tl::unexpected(file.error());
+Result<ModelOptions> ModelFlags::options() const {
   ModelOptions options;
   options.threads = threads;
   options.isa = isa;
-  options.progress = [](double fraction) { show_progress("loading", fraction); };
   options.packed_cache = packed_cache;
   auto chat = chat_template();
   if (!chat) return tl::unexpected(chat.error());
   options.chat_template = std::move(*chat);
-  auto model = Model::load(*file, options);
+  return options;
+}
+
+Result<Model> ModelFlags::load() const {
+  auto file = resolve();
+  if (!file) return tl::unexpected(file.error());
+  auto options = this->options();
+  if (!options) return tl::unexpected(options.error());
+  options->progress = [](double fraction) { show_progress("loading", fraction); };
+  auto model = Model::load(*file, *options);
   clear_progress();
   if (model && !model->info().packed_cache_problem.empty())
     note("packed cache: {}\n", model->info().packed_cache_problem);

@@ -19,12 +19,15 @@ struct ModelFlags {
   std::string chat_template_file, chat_variables, tools_file;
 
   void add(CLI::App& app);
-  void add_chat(CLI::App& app);  // for commands that hold conversations
+  void add_machine(CLI::App& app);  // all but the model itself, which add() adds too
+  // For commands that hold conversations. `tools`: with the option that names a file of tools.
+  void add_chat(CLI::App& app, bool tools = true);
   bool chats() const { return !(chat_template_file + chat_variables + tools_file).empty(); }
   // The file, or the found model with the name or part of a name, that -m or $COPPICE_MODEL says; without
   // them the first of `coppice models`.
   Result<std::string> resolve() const;
-  Result<Model> load() const;  // with a progress bar
+  Result<ModelOptions> options() const;  // checked
+  Result<Model> load() const;            // with a progress bar
 
  private:
   Result<ChatTemplateOptions> chat_template() const;

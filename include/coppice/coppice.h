@@ -14,4 +14,5 @@
 #include <coppice/speculation.h>
 #include <coppice/stats.h>
 #include <coppice/token.h>
+#include <coppice/token_texts.h>
 #include <coppice/tools.h>

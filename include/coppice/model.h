@@ -81,17 +81,28 @@ class Tokenizer {
   std::shared_ptr<const Impl> impl_;
 };
 
+struct ToolCall {
+  std::string id, name;
+  std::string arguments;  // JSON text of an object; empty: {}
+};
+
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
+  std::vector<ToolCall> tool_calls = {};      // of an assistant's message
+  std::string tool_call_id = {}, name = {};  // of a tool's: which call it answers, and the tool's name
 };
 
 class ChatTemplate {
  public:
   // The conversation as the model was trained to see it, ready for the assistant's turn if `open_answer`.
-  // What a user typed stays text: the spelling of a control token in it never becomes one.
+  // What a user typed stays text: the spelling of a control token in it never becomes one. Errors: a role
+  // that is none, arguments of a call that are no JSON object, and what the template itself refuses.
   Result<std::vector<Token>> tokens(std::span<const ChatMessage> messages, bool open_answer = true) const;
   Result<std::string> text(std::span<const ChatMessage> messages, bool open_answer = true) const;
+
+  const std::string& program() const;              // its source
+  bool mentions(std::string_view variable) const;  // "tools": does it look at them anywhere?
 
   struct Impl;
   explicit ChatTemplate(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -109,6 +120,8 @@ class Model {
   const Tokenizer& tokenizer() const;
   // An error if the file has none and no other was given, or where it is wrong: line, column and what.
   Result<ChatTemplate> chat_template() const;
+  // For one conversation: what is not empty in `options` replaces what load() was given; variables are added.
+  Result<ChatTemplate> chat_template(const ChatTemplateOptions& options) const;
 
   struct Impl;
   explicit Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

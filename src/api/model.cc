@@ -98,21 +98,47 @@ Result<core::ChatOptions> read_options(const ChatTemplateOptions& options) {
   return out;
 }
 
-std::vector<core::ChatMessage> convert(std::span<const ChatMessage> messages) {
-  std::vector<core::ChatMessage> out;
-  for (const ChatMessage& message : messages) out.push_back({message.role, message.content});
+// As transformers hands messages to a template: a call's arguments are an object, and a message that only
+// calls tools has no content.
+Result<Json> message_json(const ChatMessage& message) {
+  Json out = {{"role", message.role}, {"content", message.content}};
+  if (!message.name.empty()) out["name"] = message.name;
+  if (!message.tool_call_id.empty()) out["tool_call_id"] = message.tool_call_id;
+  if (message.tool_calls.empty()) return out;
+  if (message.content.empty()) out["content"] = nullptr;
+  Json& calls = out["tool_calls"] = Json::array();
+  for (const ToolCall& call : message.tool_calls) {
+    COPPICE_TRY(Json arguments, read_json(fmt::format("the arguments of a call of {}", call.name),
+                                          call.arguments, Json::value_t::object));
+    calls.push_back({{"id", call.id},
+                     {"type", "function"},
+                     {"function", {{"name", call.name}, {"arguments", std::move(arguments)}}}});
+  }
+  return out;
+}
+
+Result<Json> messages_json(std::span<const ChatMessage> messages) {
+  Json out = Json::array();
+  for (const ChatMessage& message : messages) {
+    COPPICE_TRY(out.emplace_back(), message_json(message));
+  }
   return out;
 }
 }  // namespace
 
 Result<std::vector<Token>> ChatTemplate::tokens(std::span<const ChatMessage> messages,
                                                 bool open_answer) const {
-  return impl_->chat.tokens(*impl_->tokenizer, convert(messages), open_answer);
+  COPPICE_TRY(const Json json, messages_json(messages));
+  return impl_->chat.tokens(*impl_->tokenizer, json, open_answer);
 }
 
 Result<std::string> ChatTemplate::text(std::span<const ChatMessage> messages, bool open_answer) const {
-  return impl_->chat.text(convert(messages), open_answer);
+  COPPICE_TRY(const Json json, messages_json(messages));
+  return impl_->chat.text(json, open_answer);
 }
+
+const std::string& ChatTemplate::program() const { return impl_->chat.source(); }
+bool ChatTemplate::mentions(std::string_view variable) const { return impl_->chat.mentions(variable); }
 
 Result<Model> Model::load(const std::string& path, const ModelOptions& options) {
   COPPICE_TRY_STATUS(choose_isa(options.isa));
@@ -169,10 +195,21 @@ Result<core::ChatTemplate> Model::Impl::chat_template() const {
   return core::ChatTemplate::make(tokenizer.impl().tokenizer->vocabulary(), chat);
 }
 
-Result<ChatTemplate> Model::chat_template() const {
+Result<ChatTemplate> Model::chat_template() const { return chat_template(ChatTemplateOptions{}); }
+
+Result<ChatTemplate> Model::chat_template(const ChatTemplateOptions& options) const {
   const auto& tokenizer = impl_->tokenizer.impl().tokenizer;
-  auto chat = impl_->chat_template();
-  if (!chat && !impl_->chat.program.empty()) return tl::unexpected(std::move(chat).error());
+  COPPICE_TRY(const core::ChatOptions own, read_options(options));
+  core::ChatOptions merged = impl_->chat;
+  if (!own.program.empty()) {
+    merged.program = own.program;
+    merged.name = own.name;
+  }
+  if (!own.tools.is_null()) merged.tools = own.tools;
+  if (!own.documents.is_null()) merged.documents = own.documents;
+  merged.variables.update(own.variables);
+  auto chat = core::ChatTemplate::make(tokenizer->vocabulary(), merged);
+  if (!chat && !merged.program.empty()) return tl::unexpected(std::move(chat).error());
   if (!chat) return fail(fmt::format("{}: {}", impl_->info.path, chat.error().message));
   return ChatTemplate(std::make_shared<ChatTemplate::Impl>(ChatTemplate::Impl{tokenizer, std::move(*chat)}));
 }

@@ -118,6 +118,7 @@ Result<ChatTemplate> ChatTemplate::make(const Vocabulary& vocabulary, const Chat
   auto program = jinja::Template::parse(chosen.program);
   if (!program) return fail(fmt::format("{}, {}", chosen.name, program.error().message));
   ChatTemplate chat(std::move(*program), chosen.name, vocabulary);
+  chat.source_ = chosen.program;
   chat.limits_ = options.limits;
   chat.bos_text_ = spelling(vocabulary, vocabulary.bos);
   chat.eos_text_ = spelling(vocabulary, vocabulary.eos);

@@ -56,6 +56,9 @@ class ChatTemplate {
   Result<std::string> text(std::span<const ChatMessage> messages, bool open_answer = true) const;
   Result<std::string> text(const nlohmann::ordered_json& messages, bool open_answer = true) const;
 
+  const std::string& source() const { return source_; }
+  bool mentions(std::string_view variable) const { return program_.mentions(variable); }
+
  private:
   ChatTemplate(jinja::Template program, std::string name, const Vocabulary& vocabulary)
       : program_(std::move(program)), name_(std::move(name)), bos_(vocabulary.bos), eos_(vocabulary.eos) {}
@@ -67,7 +70,7 @@ class ChatTemplate {
   friend void add_end_of_turn(Vocabulary& vocabulary);
 
   jinja::Template program_;
-  std::string name_;
+  std::string source_, name_;
   jinja::Variables variables_;  // all but the messages
   jinja::Limits limits_;
   Token bos_, eos_;

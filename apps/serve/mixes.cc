@@ -1,0 +1,106 @@
+#include "mixes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace coppice::serve {
+namespace {
+
+constexpr std::size_t kMostPolicy = 200;  // characters
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+}
+
+// "lookup", "none", "lookup | lookup": nothing that could name a file.
+bool needs_no_file(std::string_view expression) {
+  std::string plain;
+  for (const char c : expression)
+    if (c != ' ') plain += c;
+  if (plain == "none") return true;
+  for (std::string_view rest = plain; true;) {
+    const std::size_t bar = rest.find('|');
+    if (rest.substr(0, bar) != "lookup") return false;
+    if (bar == std::string_view::npos) return true;
+    rest.remove_prefix(bar + 1);
+  }
+}
+
+ApiError wrong(std::string param, std::string message) {
+  ApiError error;
+  error.param = std::move(param);
+  error.message = std::move(message);
+  return error;
+}
+
+// The options of a policy that name files: a gate, and a file with more options.
+bool reads_a_file(std::string_view policy) {
+  std::string plain;
+  for (const char c : policy)
+    if (c != ' ') plain += c;
+  return plain.find("gate=") != std::string::npos || plain.find("from=") != std::string::npos;
+}
+
+}  // namespace
+
+Status Mixes::add(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const bool has_name = equals != std::string_view::npos && is_name(text.substr(0, equals));
+  const std::string expression(has_name ? text.substr(equals + 1) : text);
+  // The name is in answers, and no file's name should be.
+  const std::string name = has_name                    ? std::string(text.substr(0, equals))
+                           : needs_no_file(expression) ? expression
+                                                       : "default";
+  if (std::any_of(named_.begin(), named_.end(), [&](const auto& mix) { return mix.first == name; }))
+    return fail(
+        fmt::format("--drafters {}: there are two mixes \"{}\"; NAME=EXPRESSION gives each a name of its own",
+                    text, name));
+  named_.emplace_back(name, expression);
+  return {};
+}
+
+std::string Mix::shown_policy() const {
+  return reads_a_file(policy) ? policy.substr(0, policy.find('(')) : policy;
+}
+
+Mix Mixes::first() const {
+  if (named_.empty()) return {"lookup", "lookup", policy_};
+  return {named_[0].first, named_[0].second, policy_};
+}
+
+ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
+  Mix mix = first();
+  if (!asked) return mix;
+  if (asked->policy) {
+    Speculation checked;
+    checked.policy = *asked->policy;
+    if (asked->policy->size() > kMostPolicy || reads_a_file(*asked->policy))
+      return tl::unexpected(wrong(
+          "speculation.policy", "gate= and from= name files, which only whoever runs the server can choose"));
+    if (Status valid = checked.validate(); !valid)
+      return tl::unexpected(wrong("speculation.policy", valid.error().message));
+    mix.policy = *asked->policy;
+  }
+  if (!asked->drafters) return mix;
+  for (const auto& [name, expression] : named_) {
+    if (name != *asked->drafters) continue;
+    mix.name = name;
+    mix.drafters = expression;
+    return mix;
+  }
+  if (needs_no_file(*asked->drafters)) {
+    mix.name = mix.drafters = *asked->drafters;
+    return mix;
+  }
+  std::string there = "lookup, none";
+  for (const auto& [name, expression] : named_)
+    if (!needs_no_file(name)) there = name + ", " + there;
+  return tl::unexpected(wrong("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}",
+                                                                  *asked->drafters, there)));
+}
+
+}  // namespace coppice::serve
