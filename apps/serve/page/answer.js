@@ -4,10 +4,10 @@
 export class Answer {
   text = '';
   tokens = [];        // {begin, source, pass}: where in the text a token begins, who guessed it (null: the model itself), in which pass
-  passes = [];        // {tree, tokens}: the tree as the server sent it, and the texts of the tokens the pass brought
+  passes = [];        // trees as the server sent them, one a pass
   speculation = null;  // the server's statistics, at the end
   usage = null;
-  finish = null;       // finish_reason; null: it has not ended
+  finish = null;       // why it ended: the server's stop_reason or finish_reason; null: it has not
   count = 0;           // tokens so far
   #covered = 0;        // length of the text that tokens have brought
   #first = null;       // when the first token came, and the last
@@ -18,7 +18,7 @@ export class Answer {
     const choice = chunk.choices?.[0];
     const text = choice?.delta?.content ?? '';
     this.text += text;
-    this.finish = choice?.finish_reason ?? this.finish;
+    this.finish = choice?.stop_reason ?? choice?.finish_reason ?? this.finish;
     this.speculation = chunk.speculation ?? this.speculation;
     this.usage = chunk.usage ?? this.usage;
     if (chunk.coppice) this.#pass(chunk.coppice);
@@ -30,13 +30,14 @@ export class Answer {
     }
   }
 
+  // Tokens whose text is held back come with a later pass, or after the last one.
   #pass({tokens = [], tree = null}) {
-    const pass = this.passes.length;
+    if (tree) this.passes.push(tree);
+    const pass = this.passes.length - 1;
     for (const {text, source} of tokens) {
       this.tokens.push({begin: this.#covered, source: source ?? null, pass});
       this.#covered += text.length;
     }
-    if (tree) this.passes.push({tree, tokens: tokens.map(({text}) => text)});
   }
 
   // Tokens a second: the server's count where it is known, else how fast they have come here.
@@ -75,14 +76,14 @@ export function tokensOfRuns(runs) {
 
 // Why an answer is not whole, in plain words; null if it is. `limit` is the most tokens that were asked for.
 export function whyCut(answer, limit) {
+  const after = `after ${answer.length()} tokens`;
   switch (answer.finish) {
     case 'length':
-      return answer.length() < limit
-        ? `Cut after ${answer.length()} tokens: the model's context is full. Begin a new conversation.`
-        : `Cut at the limit of ${limit} tokens. Raise “Most tokens” in the settings for longer answers.`;
-    case 'stopped': return `Stopped by you after ${answer.length()} tokens.`;
-    case 'broken': return `Cut after ${answer.length()} tokens: the connection ended.`;
-    case 'content_filter': return 'Cut by the server.';
+    case 'max_tokens': return `Cut at the limit of ${limit} tokens. Raise “Most tokens” in the settings for longer answers.`;
+    case 'context_full': return `Cut ${after}: the model’s context is full. Begin a new conversation.`;
+    case 'timed_out': return `Cut ${after}: the server gives no answer more time than this.`;
+    case 'stopped': return `Stopped by you ${after}.`;
+    case 'broken': return `Cut ${after}: the connection ended.`;
     default: return null;
   }
 }

@@ -5,9 +5,11 @@ const kTitle = 44;  // letters
 
 export class Conversations {
   #storage;
+  #now;
 
-  constructor(storage) {
+  constructor(storage, now = Date.now) {
     this.#storage = storage;
+    this.#now = now;
     this.all = storage.names('conversation.').map((name) => storage.get(name)).filter(whole);
     this.#sort();
     this.current = this.all[0] ?? this.create();
@@ -15,13 +17,13 @@ export class Conversations {
 
   // A new one, the current one from now on. It is kept once it has a message.
   create() {
-    this.current = {id: newId(), changed: Date.now(), system: '', messages: []};
+    this.current = {id: newId(), changed: this.#now(), system: '', messages: []};
     return this.current;
   }
 
   // Keeps one. Where the browser's storage is full, the oldest ones make room; false if even that was not enough.
   save(own = this.current) {
-    own.changed = Date.now();
+    own.changed = this.#now();
     if (!this.all.includes(own)) this.all.push(own);
     this.#sort();
     while (!this.#storage.set(`conversation.${own.id}`, own)) {

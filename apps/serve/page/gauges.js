@@ -64,8 +64,9 @@ export class Gauges {
   }
 
   #accepted(passes, statistics) {
-    const taken = passes.map((pass) => counts(pass).taken);
-    const tokens = passes.map((pass) => pass.tokens.length);
+    const counted = passes.map(counts);
+    const taken = counted.map((pass) => pass.taken);
+    const tokens = counted.map((pass) => pass.tokens);
     const mean = statistics?.mean_accepted ?? average(taken);
     put('accepted', number(mean, 2));
     put('accepted-of', perPass(statistics?.tokens_per_pass ?? average(tokens)));
@@ -89,7 +90,7 @@ export class Gauges {
 // Guesses of each drafter and those taken, counted in the trees; one that two had made counts for both.
 function countedHere(passes) {
   const found = new Map();
-  for (const node of passes.flatMap(({tree}) => tree.nodes.slice(1))) {
+  for (const node of passes.flatMap((tree) => tree.nodes.slice(1))) {
     for (const name of node.sources ?? []) {
       const own = found.get(name) ?? {name, proposed: 0, accepted: 0};
       own.proposed += 1;

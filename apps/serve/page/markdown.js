@@ -147,7 +147,7 @@ function itemLines(lines, at, marker) {
   for (let next = at + 1; next < lines.length; next++) {
     const line = lines[next];
     const inside = blank(line) || indentOf(line.text) >= marker.least;
-    const lazy = !inside && !blank(own.at(-1)) && !begins(lines, next);  // a paragraph's next line, not indented
+    const lazy = !inside && !blank(own.at(-1)) && !item(line) && !begins(lines, next);  // a paragraph's next line, not indented
     if (!inside && !lazy) break;
     own.push(stripped(line, marker.indent));
   }

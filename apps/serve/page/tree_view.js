@@ -73,7 +73,7 @@ export class TreeView {
     this.#drawn = performance.now();
     const passes = this.#answer?.passes ?? [];
     if (this.#follows) this.#at = Math.max(0, passes.length - 1);
-    const pass = passes[this.#at] ?? null;
+    const tree = passes[this.#at] ?? null;
     const slider = byId('pass');
     slider.max = Math.max(1, passes.length);
     slider.value = this.#at + 1;
@@ -81,11 +81,11 @@ export class TreeView {
     slider.setAttribute('aria-valuetext', `${this.#at + 1} of ${passes.length}`);
     byId('pass-back').disabled = this.#at <= 0;
     byId('pass-on').disabled = this.#at >= passes.length - 1;
-    byId('pass-words').textContent = pass ? words(pass, this.#at, passes.length) : nothing(this.#answer);
-    byId('tree').replaceChildren(...(pass ? [picture(pass.tree)] : []));
-    const open = byId('tree-in-words').open && pass;
-    byId('tree-words').replaceChildren(...(open ? [element('ul', {}, inWords(branches(pass.tree)))] : []));
-    this.#onPass(this.#answer, pass ? this.#at : null, this.#follows);
+    byId('pass-words').textContent = tree ? words(tree, this.#at, passes.length) : nothing(this.#answer);
+    byId('tree').replaceChildren(...(tree ? [picture(tree)] : []));
+    const open = byId('tree-in-words').open && tree;
+    byId('tree-words').replaceChildren(...(open ? [element('ul', {}, inWords(branches(tree)))] : []));
+    this.#onPass(this.#answer, tree ? this.#at : null, this.#follows);
   }
 }
 
@@ -95,8 +95,8 @@ export function legend(names) {
   return rows.map(([place, name]) => element('li', {}, h('span', {class: `token ${place}`}, name)));
 }
 
-function words(pass, at, count) {
-  const {guessed, taken, tokens} = counts(pass);
+function words(tree, at, count) {
+  const {guessed, taken, tokens} = counts(tree);
   const guesses = guessed === 0 ? 'nothing guessed' : `${guessed} guessed, ${taken} accepted`;
   return `Pass ${at + 1} of ${count}: ${guesses}, ${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
 }

@@ -34,7 +34,7 @@ export function branches(tree) {
   if (nodes.length === 0) return null;
   let end = nodes[0];
   while (end.children[0]?.taken) end = end.children[0];
-  if (tree.drawn !== undefined && tree.drawn !== null) {
+  if (drew(tree)) {
     end.children.unshift({text: tree.drawn, value: 1, sources: [], taken: true, root: false, drawn: true, children: []});
   }
   return nodes[0];
@@ -64,10 +64,15 @@ export function layout(tree) {
 }
 
 // {guessed, taken, tokens}: how many nodes were guessed, how many of them taken, how many tokens the pass brought.
-export function counts(pass) {
-  const guesses = pass.tree.nodes.slice(1);
+export function counts(tree) {
+  const guesses = tree.nodes.slice(1);
   const taken = guesses.filter((node) => node.taken).length;
-  return {guessed: guesses.length, taken, tokens: pass.tokens.length};
+  return {guessed: guesses.length, taken, tokens: taken + (drew(tree) ? 1 : 0)};
+}
+
+// Whether the model drew a token of its own below what was taken.
+function drew(tree) {
+  return tree.drawn !== null && tree.drawn !== undefined;
 }
 
 // A node in words.
