@@ -40,7 +40,7 @@ export class Server {
   key = '';  // API key, if the server asks for one
 
   async models() {
-    const response = await this.#ask('/v1/models', {});
+    const response = await this.#ask('v1/models', {});
     return (await response.json()).data ?? [];
   }
 
@@ -50,7 +50,7 @@ export class Server {
     const body = JSON.stringify({...request, stream: true, stream_options: {include_usage: true}});
     for (let waited = 0;;) {
       try {
-        const response = await this.#ask('/v1/chat/completions', {method: 'POST', body, signal});
+        const response = await this.#ask('v1/chat/completions', {method: 'POST', body, signal});
         return yield* this.#chunks(response);
       } catch (error) {
         const wait = error.status === 503 && error.retryAfter;
@@ -72,6 +72,7 @@ export class Server {
     }
   }
 
+  // Paths are relative: the server may stand behind another one, under a folder of that.
   async #ask(path, options) {
     const headers = {...(options.body && {'Content-Type': 'application/json'}), ...(this.key && {Authorization: `Bearer ${this.key}`})};
     const response = await fetch(path, {...options, headers}).catch(rethrowAsUnreached);
