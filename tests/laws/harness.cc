@@ -131,6 +131,7 @@ Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case&
   COPPICE_TRY(auto mix, parse_drafters(c.drafters));
   if (mix.empty()) return nullptr;
   DraftEnvironment environment;
+  environment.custom = c.custom;
   environment.vocabulary = &model.tokenizer->vocabulary();
   environment.target = model.model;
   environment.tokenizer = model.tokenizer.get();
