@@ -65,10 +65,10 @@ void bind_request(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("prompt", &Request::prompt)
       .def_rw("sampling", &Request::sampling)
-      .def_rw("nodes", &Request::nodes, nb::arg().none())
-      .def_rw("depth", &Request::depth, nb::arg().none())
-      .def_rw("width", &Request::width, nb::arg().none())
-      .def_rw("price", &Request::price, nb::arg().none())
+      .def_rw("nodes", &Request::nodes)
+      .def_rw("depth", &Request::depth)
+      .def_rw("width", &Request::width)
+      .def_rw("price", &Request::price)
       .def_rw("timeout_seconds", &Request::timeout_seconds)
       .def_rw("show_special", &Request::show_special);
 }

@@ -169,7 +169,8 @@ class PythonDrafter final : public CustomDrafter {
 bool inside_a_drafter() { return inside; }
 
 Result<std::shared_ptr<CustomDrafter>> make_python_drafter(nb::object drafter) {
-  if (!nb::hasattr(drafter, "propose") || PyCallable_Check(nb::object(drafter.attr("propose")).ptr()) == 0)
+  const nb::object propose = nb::getattr(drafter, "propose", nb::none());
+  if (PyCallable_Check(propose.ptr()) == 0)
     return fail("a custom drafter needs a method propose(tokens); " +
                 to_string(drafter.type().attr("__name__")) + " has none");
   return std::make_shared<PythonDrafter>(std::move(drafter));
