@@ -57,6 +57,7 @@ TABLE = {
     "command-r": rule(digits(), WORDS, nfc=True),
     "llama-bpe": rule(split(CL100K), BYTES, whole_words_first=True),
     "dbrx": rule(split(CL100K), BYTES, whole_words_first=True),
+    "smaug-bpe": rule(split(CL100K), BYTES, whole_words_first=True),
     "qwen2": rule(split(QWEN2), BYTES, nfc=True),
     "qwen35": rule(split(QWEN35), BYTES, nfc=True),
     "gpt-4o": rule(split(O200K), BYTES, whole_words_first=True),
