@@ -195,6 +195,7 @@ constexpr Architecture kArchitectures[] = {
     {.name = "granite", .flags = kLlama, .read = read_granite},
     {.name = "gemma", .flags = kGemma, .read = read_gemma},
     {.name = "internlm2"},
+    {.name = "smollm3", .flags = kLlama, .unturned_period = 4},
     {.name = "granitemoe",
      .flags = kLlama,
      .read = read_granite,
