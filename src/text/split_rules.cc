@@ -51,6 +51,7 @@ constexpr SplitRule kRules[] = {
     {"dbrx",           "DBRX, Phi-4 (cl100k)",           kLlama3, false, true},
     {"smaug-bpe",      "SmolLM3, Smaug",                 kLlama3, false, true},
     {"qwen2",          "Qwen 2, 2.5, 3",                 kQwen2, true},
+    {"stablelm2",      "StableLM 2",                     kQwen2, true},
     {"qwen35",         "Qwen 3.5",                       kQwen35, true},
     {"gpt-4o",         "gpt-oss, Phi-4 mini (o200k)",    kGpt4o, false, true},
     {"tekken",         "Mistral Nemo, Small 3",          kTekken, false, true, true},

@@ -59,6 +59,7 @@ TABLE = {
     "dbrx": rule(split(CL100K), BYTES, whole_words_first=True),
     "smaug-bpe": rule(split(CL100K), BYTES, whole_words_first=True),
     "qwen2": rule(split(QWEN2), BYTES, nfc=True),
+    "stablelm2": rule(split(QWEN2), BYTES, nfc=True),
     "qwen35": rule(split(QWEN35), BYTES, nfc=True),
     "gpt-4o": rule(split(O200K), BYTES, whole_words_first=True),
     "tekken": rule(split(TEKKEN), BYTES, whole_words_first=True),
