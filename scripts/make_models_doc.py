@@ -240,7 +240,8 @@ Each is three files, this page among them: `scripts/make_models_doc.py` writes i
 
 **A splitting rule** (`bloom` was added so):
 
-1. `src/text/split_rules.cc`: the row, and above it its cut, put together from `cut_parts.h`, under the regular expression it stands for.
+1. `src/text/split_rules.cc`: the row, with the name that files have in `tokenizer.ggml.pre`, and above it its cut if that is new, put together from `cut_parts.h` under the regular expression it stands for. It looks
+   at each character a bounded number of times: a million of any character must not be quadratic, which `split_rules_test.cc` tries with every row.
 2. `tests/judge/tokenizer_rules.py`: the normalizer, pre-tokenizer and `ignore_merges` of the model's own `tokenizer.json`.
 3. This page. What a real `tokenizer.json` says decides, not another runtime.
 

@@ -78,6 +78,13 @@ Status read_gptneox(const ShapeKeys& keys, ModelConfig& config) {
   return {};
 }
 
+// Files say of all these models that attention and feed-forward part are parallel, and those that are have no
+// ffn_norm, by which they are refused.
+Status read_stablelm(const ShapeKeys& keys, ModelConfig&) {
+  keys.key("use_parallel_residual");
+  return {};
+}
+
 // Layers with a window (OLMo 3) have RoPE without scaling.
 Status read_olmo2(const ShapeKeys& keys, ModelConfig& config) {
   COPPICE_TRY(config.window_rope_base, keys.positive_or("rope.freq_base_swa", config.rope_base));
@@ -195,6 +202,10 @@ constexpr Architecture kArchitectures[] = {
     {.name = "granite", .flags = kLlama, .read = read_granite},
     {.name = "gemma", .flags = kGemma, .read = read_gemma},
     {.name = "internlm2"},
+    {.name = "stablelm",
+     .flags = {.norm = Norm::layer, .pairs = RopePairs::halves, .bias_qkv = Bias::optional},
+     .read = read_stablelm},
+    {.name = "smollm3", .flags = kLlama, .unturned_period = 4},
     {.name = "granitemoe",
      .flags = kLlama,
      .read = read_granite,

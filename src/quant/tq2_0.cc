@@ -11,7 +11,7 @@
 namespace coppice::core {
 namespace {
 
-struct TQ2_0 {
+struct Ternary {
   static constexpr PackedKind kKind = PackedKind::q3_super;
   static constexpr int kValues = 256, kBytes = 66;
   static void read(const std::byte* block, BlockParts<256>& parts) {
@@ -31,18 +31,18 @@ int nearest(float value) {
 
 }  // namespace
 
-COPPICE_BLOCK_FORMAT(tq2_0, TQ2_0)
+COPPICE_BLOCK_FORMAT(tq2_0, Ternary)
 
 namespace tq2_0 {
 
 // The largest value is d. Importance changes nothing: there is one way to round to a code.
 void quantize(const float* values, const float*, std::byte* blocks, std::int64_t count) {
-  for (std::int64_t at = 0; at < count; at += TQ2_0::kValues, blocks += TQ2_0::kBytes) {
+  for (std::int64_t at = 0; at < count; at += Ternary::kValues, blocks += Ternary::kBytes) {
     float d = 0;
-    for (int i = 0; i < TQ2_0::kValues; ++i) d = std::max(d, std::fabs(values[at + i]));
+    for (int i = 0; i < Ternary::kValues; ++i) d = std::max(d, std::fabs(values[at + i]));
     const float id = inverse(d);
     std::fill(blocks, blocks + 64, std::byte{0});
-    for (int i = 0; i < TQ2_0::kValues; ++i) {
+    for (int i = 0; i < Ternary::kValues; ++i) {
       const int code = nearest(values[at + i] * id) + 1;
       blocks[i / 128 * 32 + i % 32] |= static_cast<std::byte>(code << 2 * (i / 32 % 4));
     }

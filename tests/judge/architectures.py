@@ -13,6 +13,7 @@
     without             [], norms of a block that are not there
     parallel            "never", "always", "by key": attention and feed-forward part read the same residual stream
     window              0, n: of layers but each n-th there is a sliding window, where the file states one; 1: of all
+    unturned            0, n: each n-th layer has no RoPE
     default_window      0, positions where the file states none
     window_base         "none", a number, "as the others": RoPE's base in layers with a window, which nothing scales
     scaled_embeddings   false, true: by the root of their width
@@ -28,7 +29,7 @@ import pathlib
 
 TABLE = json.loads(pathlib.Path(__file__).parents[1].joinpath("architectures.json").read_text())
 FIRST = {"norm": "rms", "turns": None, "activation": "silu gated", "qkv": "apart", "gate": "apart", "biases": "none", "query_norms": "none",
-         "post_norms": False, "without": [], "parallel": "never", "window": 0, "default_window": 0, "window_base": "none",
+         "post_norms": False, "without": [], "parallel": "never", "window": 0, "unturned": 0, "default_window": 0, "window_base": "none",
          "scaled_embeddings": False, "score_cap": 0.0, "logit_cap": 0.0, "largest": 0, "experts": 0}
 
 

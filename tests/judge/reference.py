@@ -290,7 +290,8 @@ class Reference:
             seen[layer] = x
             q, k, v = self.project(self.norm_if_any(x, block + "attn_norm_2", block + "attn_norm"), block)
             windowed = bool(self.windowed[layer])
-            if self.facts["turns"]:
+            unturned = self.facts["unturned"]
+            if self.facts["turns"] and not (unturned and layer % unturned == unturned - 1):
                 q, k = self.rope(q, positions, windowed), self.rope(k, positions, windowed)
             k, v = cache.extend(layer, k, v)
             mixed = np.swapaxes(self.attention(q, k, v, cache.length, windowed), -2, -3)

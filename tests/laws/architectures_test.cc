@@ -63,9 +63,10 @@ TEST(Architectures, ARowDoesNotKnowItsNeighbours) {
 // Of token ids, logits bits and text, as same_bits_test.cc has them, by the model's name.
 std::map<std::string, std::string> committed_hashes() {
   std::ifstream file(COPPICE_SOURCE_FOLDER "/tests/architectures.json");
+  const nlohmann::json table = nlohmann::json::parse(file);
   std::map<std::string, std::string> hashes;
-  for (const auto& [name, entry] : nlohmann::json::parse(file).items())
-    for (const auto& [model, hash] : entry.at("laws").items()) hashes[model] = hash;
+  for (const auto& [name, entry] : table.items())
+    for (const auto& [model, hash] : entry.at("laws").items()) hashes[model] = hash.get<std::string>();
   return hashes;
 }
 

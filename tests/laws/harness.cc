@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -367,6 +368,7 @@ const std::vector<LawModel>& every_architecture() {
       RandomModelOptions options = shape;
       options.architecture = row.name;
       options.window = row.window_period > 0 ? 21 : 0;
+      options.layers = std::max(options.layers, row.unturned_period);
       if (row.name == "gpt2") options.kv_heads = options.heads;
       made.push_back(make_random(options.architecture, options));
     }
