@@ -4,7 +4,7 @@
 # (scripts/check_style.py), so that a file which forgot an include is found.
 option(COPPICE_PRECOMPILE "parse the headers of other projects once a build" ON)
 
-set(COPPICE_HEADERS_room <algorithm> <array> <cmath> <cstdint> <cstring> <filesystem> <functional> <limits> <map> <memory>
+set(COPPICE_HEADERS_room <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory>
                          <optional> <random> <span> <string> <string_view> <utility> <vector> <fmt/format.h> <tl/expected.hpp>)
 set(COPPICE_HEADERS_json ${COPPICE_HEADERS_room} <nlohmann/json.hpp>)
 set(COPPICE_HEADERS_app ${COPPICE_HEADERS_json} <CLI/CLI.hpp>)
