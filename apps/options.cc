@@ -127,7 +127,35 @@ Result<Model> ModelFlags::load() const {
   return model;
 }
 
+void GrammarFlags::add(CLI::App& app) {
+  const char* group = "Grammar (what the answer must be a text of: docs/grammar.md)";
+  app.add_option("--json-schema", schema, "JSON that is valid under this schema: a file, or the schema itself")
+      ->group(group);
+  app.add_option("--grammar", file, "a text of the grammar in this file, GBNF style")->group(group);
+  app.add_flag("--json-object", json_object, "any JSON object")->group(group);
+}
+
+Result<std::optional<Grammar>> GrammarFlags::resolve() const {
+  if ((schema.empty() ? 0 : 1) + (file.empty() ? 0 : 1) + (json_object ? 1 : 0) > 1)
+    return fail("say one of --json-schema, --grammar and --json-object");
+  if (json_object) return std::optional(Grammar::json_object());
+  if (schema.empty() && file.empty()) return std::optional<Grammar>();
+  const char* option = schema.empty() ? "--grammar" : "--json-schema";
+  std::string text = schema, name = "the text given";
+  const std::size_t first = schema.find_first_not_of(" \t\r\n");
+  if (schema.empty() || (first != std::string::npos && schema[first] != '{')) {
+    name = schema.empty() ? file : schema;
+    auto read = read_text(name);
+    if (!read) return fail(fmt::format("{}: {}", option, read.error().message));
+    text = std::move(*read);
+  }
+  auto made = schema.empty() ? Grammar::parse(text) : Grammar::json_schema(text);
+  if (!made) return fail(fmt::format("{}: {}: {}", option, name, made.error().message));
+  return std::optional(std::move(*made));
+}
+
 void SamplingFlags::add(CLI::App& app) {
+  grammar.add(app);
   const char* group = "Sampling";
   auto option = [&](const char* name, auto& value, const char* help) {
     app.add_option(name, value, help)->group(group)->capture_default_str();
@@ -183,6 +211,9 @@ Result<Sampling> SamplingFlags::resolve(int vocab) const {
   } else if (acceptance != "keyed") {
     return fail(fmt::format("--acceptance {}: there is keyed and rejection", acceptance));
   }
+  auto constrained = grammar.resolve();
+  if (!constrained) return tl::unexpected(constrained.error());
+  out.grammar = std::move(*constrained);
   Sampling checked = out;
   if (vocab == kAnyVocabulary) {  // token ids are for later
     checked.logit_bias.clear();

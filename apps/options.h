@@ -39,8 +39,19 @@ inline constexpr int kAnyVocabulary = std::numeric_limits<int>::max();
 // The library names fields ("top_k = -1: ..."); a person typed options ("--top-k = -1: ...").
 Error name_the_option(const Error& error);
 
+// What the answer must be a text of.
+struct GrammarFlags {
+  std::string schema;  // a file, or the schema itself
+  std::string file;
+  bool json_object = false;
+
+  void add(CLI::App& app);
+  Result<std::optional<Grammar>> resolve() const;  // errors name the option
+};
+
 struct SamplingFlags {
   Sampling sampling;
+  GrammarFlags grammar;
   std::vector<std::string> bias;  // TOKEN=VALUE
   std::string acceptance = "keyed";
 

@@ -115,6 +115,7 @@ Result<Engine> Engine::make(const Model& model, const EngineOptions& wanted) {
   core::EngineSetup setup;
   setup.model = target.model;
   setup.tokenizer = target.tokenizer.impl().tokenizer;
+  setup.grammar_tokens = target.grammar_tokens;
   setup.pool = target.pool.get();
   setup.context = options.context;
   setup.max_requests = options.max_requests;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/thread_pool.h"
+#include "engine/grammar_tokens.h"
 #include "gguf/file.h"
 #include "model/model.h"
 #include "text/chat_template.h"
@@ -28,6 +29,7 @@ struct Model::Impl {
   std::shared_ptr<const core::Model> model;
   std::shared_ptr<core::ThreadPool> pool;  // of this model and the drafts beside it
   Tokenizer tokenizer{nullptr};
+  std::shared_ptr<core::GrammarTokens> grammar_tokens;  // of the tokenizer
   core::ChatOptions chat;                            // ModelOptions::chat_template
   Result<core::ChatTemplate> chat_template() const;  // errors without the file's name
 };

@@ -174,6 +174,7 @@ Result<Model> Model::load(const std::string& path, const ModelOptions& options) 
   auto read = tokenizer.get();
   COPPICE_TRY(impl->model, std::move(model));  // what kind of file it is comes first
   COPPICE_TRY(impl->tokenizer, std::move(read));
+  impl->grammar_tokens = std::make_shared<core::GrammarTokens>(impl->tokenizer.impl().tokenizer);
   impl->file->release();
   if (impl->model->config().vocab != impl->tokenizer.size()) {
     return fail(fmt::format("{}: the model has {} tokens and its tokenizer {}; they must be equal", path,

@@ -75,7 +75,10 @@ void Asking::ask_one(std::size_t d, int n) {
 }
 
 // The union of candidates of query i into tokens_/sources_: best of each drafter first, then their second...
+// What the request's grammar forbids would be a row for nothing.
 int Asking::unite(int i) {
+  const Query& query = queries_[i];
+  const Allowed allowed = query.sampler != nullptr ? query.sampler->allowed(query.state) : Allowed();
   int n = 0;
   for (int rank = 0; rank < kMaxCandidates; ++rank) {
     for (std::size_t d = 0; d < panel_->drafters.size(); ++d) {
@@ -84,7 +87,7 @@ int Asking::unite(int i) {
       const auto there = std::find(tokens_.begin(), tokens_.begin() + n, token);
       const int at = static_cast<int>(there - tokens_.begin());
       if (at == n) {
-        if (n == kMaxUnion) continue;
+        if (n == kMaxUnion || !allowed(token)) continue;
         tokens_[n] = token;
         sources_[n++] = 0;
       }

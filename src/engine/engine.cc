@@ -78,6 +78,7 @@ Engine::Engine(EngineSetup setup, std::unique_ptr<Context> context, std::unique_
       policy_(std::move(policy)),
       sequences_(context_->cache()),
       scratch_(setup_.model->config().vocab) {
+  if (!setup_.grammar_tokens) setup_.grammar_tokens = std::make_shared<GrammarTokens>(setup_.tokenizer);
   if (setup_.grower)
     for (const auto& drafter : setup_.grower->drafters()) drafts_ = drafts_ || drafter->shape().costly;
   wants_ = policy_->wants();
@@ -155,6 +156,16 @@ Result<std::unique_ptr<Engine>> Engine::make(EngineSetup setup) {
   return std::unique_ptr<Engine>(new Engine(std::move(setup), std::move(context), std::move(policy)));
 }
 
+// `begins`: the answer's text begins one, or goes on behind a control token.
+Result<Sampler> Engine::make_sampler(const Request& request, bool begins) const {
+  COPPICE_TRY(Sampler sampler, Sampler::make(request.sampling, setup_.model->config().vocab,
+                                             setup_.tokenizer->vocabulary().end_tokens));
+  if (request.sampling.grammar)
+    COPPICE_TRY_STATUS(sampler.constrain(setup_.grammar_tokens->get(),
+                                         {request.prompt.size(), begins && setup_.tokenizer->adds_space()}));
+  return sampler;
+}
+
 Result<std::uint64_t> Engine::submit(Request request) {
   const int vocab = setup_.model->config().vocab;
   if (request.prompt.empty()) return fail("the prompt is empty; at least one token is needed");
@@ -177,6 +188,9 @@ Result<std::uint64_t> Engine::submit(Request request) {
   if (!request.forced.empty() && request.sampling.acceptance == Acceptance::rejection) {
     return fail("a forced answer is not drawn, so acceptance = rejection cannot be had with it; use keyed");
   }
+  if (!request.forced.empty() && request.sampling.grammar) {
+    return fail("a forced answer is not drawn, so a grammar has no say in it; leave one of the two out");
+  }
   if (!(request.timeout_seconds >= 0)) {
     return fail(fmt::format("timeout_seconds = {}: it must be 0 (none) or more", request.timeout_seconds));
   }
@@ -195,9 +209,8 @@ Result<std::uint64_t> Engine::submit(Request request) {
     return fail(fmt::format("this request asks for trees of {} nodes; the engine was made for {}",
                             wanted.nodes, setup_.speculation.nodes));
   }
-  COPPICE_TRY(Sampler sampler,
-              Sampler::make(request.sampling, vocab, setup_.tokenizer->vocabulary().end_tokens));
   const bool begins = request.prompt.empty() || setup_.tokenizer->is_control(request.prompt.back());
+  COPPICE_TRY(Sampler sampler, make_sampler(request, begins));
   TextStream text(*setup_.tokenizer, request.sampling.stop, request.show_special, begins);
   auto active = std::make_unique<Active>(next_id_++, std::move(request), std::move(sampler), std::move(text));
   active->budget = {wanted.nodes, wanted.depth, wanted.price, 1.0f, wanted.pass_price, wanted.width};

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "draft/grower.h"
 #include "engine/active.h"
+#include "engine/grammar_tokens.h"
 #include "engine/sequences.h"
 #include "model/model.h"
 #include "policy/policy.h"
@@ -24,6 +25,7 @@ namespace coppice::core {
 struct EngineSetup {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<GrammarTokens> grammar_tokens;  // of it; null: an engine of its own has its own
   ThreadPool* pool = nullptr;
   std::unique_ptr<Grower> grower;  // null: plain decoding; made for `max_requests` sequences
   int context = 2048;              // tokens of prompt and answer of one request
@@ -72,6 +74,7 @@ class Engine {
     bool counted = false;  // for one of them
   };
 
+  Result<Sampler> make_sampler(const Request& request, bool begins) const;
   std::size_t reserved_positions(const Request& request) const;
   void stop_those_who_must();
   void admit();

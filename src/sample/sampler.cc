@@ -1,5 +1,5 @@
-// A draw in four steps: process (bias, bans, penalties), filter (survivors.h), score with noise, take the
-// best. Draws and rankings run the same code, so that a draft which agrees with the target in its logits
+// A draw in four steps: process (bias, bans, penalties), filter (survivors.h; allowed.cc has the grammar),
+// score with noise, take the best. Draws and rankings run the same code, so that a draft which agrees with the target in its logits
 // agrees with it in its choice.
 #include "sample/sampler.h"
 
@@ -173,7 +173,7 @@ int Sampler::best_scores(const Survivors& survivors, std::int64_t index, Scratch
   }
   NoiseBounds bounds(scratch, key(), index);
   for (int group = 0, first = 0; first < vocab_; ++group, first += kLogitGroup) {
-    if (!hope(scratch.maxima[group], kMostNoise)) continue;
+    if (scratch.maxima[group] == kNever || !hope(scratch.maxima[group], kMostNoise)) continue;
     bounds.make(group);
     if (!hope(scratch.maxima[group], scratch.noise_maxima[group])) continue;
     scratch.make(group);
@@ -207,10 +207,6 @@ int Sampler::best_survivors(const Survivors& survivors, Scratch& scratch, std::s
 
 namespace {
 
-tl::unexpected<Error> nothing_to_draw() {
-  return fail("no token can be drawn: every logit is banned or not a finite number; ban fewer tokens");
-}
-
 // At T = 0: the best logits, no noise. Filters cannot remove a point mass's only token.
 int best_logits(Sampler::Scratch& scratch, std::span<Ranked> out) {
   const int count = select_best(scratch, static_cast<int>(out.size()));
@@ -224,17 +220,29 @@ int best_logits(Sampler::Scratch& scratch, std::span<Ranked> out) {
 
 }  // namespace
 
+Token Sampler::choose(Survivors& survivors, std::int64_t index, Scratch& scratch) const {
+  if (options_.temperature == 0) return survivors.top();
+  Ranked best;
+  best_scores(survivors, index, scratch, {&best, 1});
+  return best.token;
+}
+
+// Most draws of a model that knows what it was asked for are allowed anyway, and then nothing more is looked
+// at: the best of all is the best of those that are allowed.
 Result<Draw> Sampler::draw(const LogitRow& logits, const PathState& state, Scratch& scratch) const {
   const int argmax = process(logits, state, scratch);
-  if (argmax < 0) return nothing_to_draw();
+  if (argmax < 0) return why_nothing(state);
   Draw draw;
-  draw.token = argmax;
-  if (options_.temperature > 0) {
-    Survivors survivors(scratch, argmax, options_.temperature);
-    survivors.apply(options_);
-    Ranked best;
-    best_scores(survivors, state.index(), scratch, {&best, 1});
-    draw.token = best.token;
+  {
+    Survivors survivors(scratch, argmax, tempered());
+    if (options_.temperature > 0) survivors.apply(options_);
+    draw.token = choose(survivors, state.index(), scratch);
+  }
+  if (!allowed(state)(draw.token)) {
+    std::optional<Survivors> survivors = allowed_survivors(state, scratch, true);
+    if (!survivors) return why_nothing(state);
+    draw.token = choose(*survivors, state.index(), scratch);
+    if (options_.logprobs >= 0) process(logits, state, scratch);
   }
   if (options_.logprobs >= 0) log_probabilities(scratch, argmax, draw);
   return draw;
@@ -261,53 +269,49 @@ void Sampler::log_probabilities(Scratch& scratch, int argmax, Draw& draw) const 
   }
 }
 
+std::optional<Survivors> Sampler::survivors_of(const LogitRow& logits, const PathState& state,
+                                               Scratch& scratch, bool again) const {
+  const int argmax = process(logits, state, scratch);
+  if (argmax < 0) return std::nullopt;
+  if (options_.grammar) return allowed_survivors(state, scratch, again);
+  Survivors survivors(scratch, argmax, tempered());
+  if (options_.temperature > 0) survivors.apply(options_);
+  return survivors;
+}
+
 int Sampler::rank(const LogitRow& logits, const PathState& state, Scratch& scratch,
                   std::span<Ranked> out) const {
-  const int argmax = process(logits, state, scratch);
-  if (argmax < 0) return 0;
-  const bool greedy = options_.temperature == 0;
-  const float temperature = greedy ? 1.0f : options_.temperature;
-  Survivors survivors(scratch, argmax, temperature);
-  if (!greedy) survivors.apply(options_);
-  const int count = greedy      ? best_logits(scratch, out)
-                    : rejects() ? best_survivors(survivors, scratch, out)
-                                : best_scores(survivors, state.index(), scratch, out);
-  const double log_sum = log_exact(survivors.normaliser());
+  std::optional<Survivors> survivors = survivors_of(logits, state, scratch, false);
+  if (!survivors) return 0;
+  const int count = options_.temperature == 0 ? best_logits(scratch, out)
+                    : rejects()               ? best_survivors(*survivors, scratch, out)
+                                              : best_scores(*survivors, state.index(), scratch, out);
+  const double log_sum = log_exact(survivors->normaliser());
   for (int i = 0; i < count; ++i)
     out[i].logprob = static_cast<float>(
-        (static_cast<double>(scratch.logits[out[i].token]) - scratch.logits[argmax]) / temperature - log_sum);
+        (static_cast<double>(scratch.logits[out[i].token]) - survivors->max()) / tempered() - log_sum);
   return count;
 }
 
 float Sampler::logprob(Token token, const LogitRow& logits, const PathState& state, Scratch& scratch) const {
-  const int argmax = process(logits, state, scratch);
-  if (argmax < 0) return kNever;
-  const float temperature = options_.temperature == 0 ? 1.0f : options_.temperature;
-  Survivors survivors(scratch, argmax, temperature);
-  if (options_.temperature > 0) survivors.apply(options_);
-  const auto ids = survivors.ids();
-  if (!survivors.all() && std::find(ids.begin(), ids.end(), token) == ids.end()) return kNever;
-  const double log_sum = log_exact(survivors.normaliser());
+  std::optional<Survivors> survivors = survivors_of(logits, state, scratch, false);
+  if (!survivors) return kNever;
+  const auto ids = survivors->ids();
+  if (!survivors->all() && std::find(ids.begin(), ids.end(), token) == ids.end()) return kNever;
+  const double log_sum = log_exact(survivors->normaliser());
   scratch.make(token / kLogitGroup);
   return static_cast<float>(
-      (static_cast<double>(scratch.logits[token]) - scratch.logits[argmax]) / temperature - log_sum);
+      (static_cast<double>(scratch.logits[token]) - survivors->max()) / tempered() - log_sum);
 }
 
-Status Sampler::distribution(const LogitRow& logits, const PathState& state, Scratch& scratch) const {
-  const int argmax = process(logits, state, scratch);
-  if (argmax < 0) return nothing_to_draw();
-  std::vector<float>& p = scratch.probabilities;
-  if (options_.temperature == 0) {
-    std::fill(p.begin(), p.end(), 0.0f);
-    p[argmax] = 1.0f;
-    return {};
-  }
-  Survivors survivors(scratch, argmax, options_.temperature);
-  survivors.apply(options_);
+namespace {
+
+// Weights in p become chances; those of all who did not survive are zero.
+void normalise(Survivors& survivors, std::vector<float>& p) {
   const float total = survivors.normaliser();
   if (survivors.all()) {
     for (float& weight : p) weight /= total;
-    return {};
+    return;
   }
   int next = 0;  // everything between two survivors is zero
   for (const int id : survivors.ids()) {
@@ -316,6 +320,22 @@ Status Sampler::distribution(const LogitRow& logits, const PathState& state, Scr
     next = id + 1;
   }
   std::fill(p.begin() + next, p.end(), 0.0f);
+}
+
+}  // namespace
+
+Status Sampler::distribution(const LogitRow& logits, const PathState& state, Scratch& scratch) const {
+  std::optional<Survivors> survivors = survivors_of(logits, state, scratch, true);
+  if (!survivors) return why_nothing(state);
+  std::vector<float>& p = scratch.probabilities;
+  if (options_.temperature == 0) {
+    std::fill(p.begin(), p.end(), 0.0f);
+    p[survivors->top()] = 1.0f;
+  } else {
+    normalise(*survivors, p);
+  }
+  // describe() is about all tokens, those too that the grammar forbids.
+  if (options_.grammar && options_.logprobs >= 0) process(logits, state, scratch);
   return {};
 }
 

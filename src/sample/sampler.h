@@ -1,12 +1,16 @@
 // The target's draw: a deterministic function of (logits, path, key), with the same bits on every ISA (law
-// 1). One Sampler per request; immutable after make(), scratch is brought by the caller.
+// 1). One Sampler per request, scratch is brought by the caller. Immutable after make() and constrain(); one
+// with a grammar remembers what it found out about it, and is for one thread at a time.
 #pragma once
 
 #include <coppice/sampling.h>
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "grammar/matcher.h"
 #include "kernels/kernels.h"
 #include "sample/logit_row.h"
 #include "sample/path_state.h"
@@ -33,6 +37,20 @@ struct Ranked {
 
 class Survivors;
 
+// Which tokens a request's grammar allows at one place; all of them if it has none. Valid until the sampler
+// is asked about another place.
+class Allowed {
+ public:
+  Allowed() = default;
+  Allowed(grammar::Matcher* matcher, grammar::State state) : matcher_(matcher), state_(state) {}
+  bool operator()(Token token) const { return matcher_ == nullptr || matcher_->allows(state_, token); }
+  bool everything() const { return matcher_ == nullptr; }
+
+ private:
+  grammar::Matcher* matcher_ = nullptr;
+  grammar::State state_;
+};
+
 class Sampler {
  public:
   // Working memory for one vocabulary; made once, reused, never shared between threads.
@@ -55,6 +73,8 @@ class Sampler {
     void begin(const LogitRow& row);  // a new draw
     void make(int group);             // logits of 32 ids; what is not finite becomes -infinity
     void make_all();
+    // Bit t % 32 of word t / 32: token t stays; the logits of others become -infinity. [ceil(vocab / 32)]
+    void keep(std::span<const std::uint32_t> mask);
     float& edit(Token token);  // its logit, made; edited() brings its group's maximum up to date
     void edited(Token token);
     int argmax() const;  // the lowest of the largest logits, -1: all are -infinity. Its group may not be made
@@ -64,9 +84,14 @@ class Sampler {
   // `end_tokens`: what ignore_eos bans. Validates the options.
   static Result<Sampler> make(const Sampling& options, int vocab, std::vector<Token> end_tokens);
 
+  // With options().grammar: once, before the first draw. `start`: where the answer begins.
+  Status constrain(std::shared_ptr<const grammar::TokenTrie> tokens, const grammar::AnswerStart& start);
+  // Drafts leave out what it does not allow.
+  Allowed allowed(const PathState& state) const;
+
   // logits: [vocab], left unchanged. Groups of 32 that cannot matter are not looked at where their maxima are
   // given; the result is the same without them. Error only when no token can be drawn (no finite logit, all
-  // banned).
+  // banned, none of the rest allowed by the grammar).
   Result<Draw> draw(const LogitRow& logits, const PathState& state, Scratch& scratch) const;
 
   // For drafts: the best out.size() tokens of the draft's own logits after this request's filters and
@@ -97,6 +122,15 @@ class Sampler {
 
  private:
   int process(const LogitRow& logits, const PathState& state, Scratch& scratch) const;
+  bool filters() const;  // some filter is on
+  float tempered() const { return options_.temperature == 0 ? 1.0f : options_.temperature; }
+  // What the filters and the grammar leave; null: nothing. With a grammar scratch.logits may change.
+  // `again`: if its memory is full, the grammar's matcher forgets what it knew and finds it out anew.
+  std::optional<Survivors> survivors_of(const LogitRow& logits, const PathState& state, Scratch& scratch,
+                                        bool again) const;
+  std::optional<Survivors> allowed_survivors(const PathState& state, Scratch& scratch, bool again) const;
+  Token choose(Survivors& survivors, std::int64_t index, Scratch& scratch) const;
+  tl::unexpected<Error> why_nothing(const PathState& state) const;
   void penalise(const PathState& state, Scratch& scratch) const;
   int best_scores(const Survivors& survivors, std::int64_t index, Scratch& scratch,
                   std::span<Ranked> out) const;
@@ -106,6 +140,7 @@ class Sampler {
   Sampling options_;
   int vocab_ = 0;
   std::vector<Token> forbidden_;  // banned, and the end tokens under ignore_eos
+  std::shared_ptr<grammar::Matcher> matcher_;  // with a grammar
 };
 
 }  // namespace coppice::core

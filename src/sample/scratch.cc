@@ -56,6 +56,21 @@ void Sampler::Scratch::make_all() {
   for (std::size_t group = 0; group < made.size(); ++group) make(static_cast<int>(group));
 }
 
+void Sampler::Scratch::keep(std::span<const std::uint32_t> mask) {
+  static_assert(kLogitGroup == 32);  // a word of the mask is a group's
+  for (std::size_t group = 0; group < made.size(); ++group) {
+    const std::size_t first = group * kLogitGroup;
+    const std::size_t count = std::min<std::size_t>(kLogitGroup, logits.size() - first);
+    const std::uint32_t all = count == kLogitGroup ? ~0u : (1u << count) - 1, word = mask[group] & all;
+    if (word == all) continue;
+    if (word != 0) make(static_cast<int>(group));
+    made[group] = 1;
+    for (std::size_t i = 0; i < count; ++i)
+      if ((word >> i & 1) == 0) logits[first + i] = kNever;
+    edited(static_cast<Token>(first));
+  }
+}
+
 float& Sampler::Scratch::edit(Token token) {
   make(token / kLogitGroup);
   return logits[token];

@@ -119,6 +119,18 @@ void Survivors::keep_if(const Keep& keep) {
   count_ = kept;
 }
 
+void Survivors::restrict_to(std::span<const std::uint32_t> mask) {
+  const std::vector<float>& logits = scratch_.logits;
+  keep_if([&](int id) {
+    return (mask[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) != 0 && logits[id] != kNever;
+  });
+  weighed_ = false;
+  top_ = kNoToken;
+  for (const int id : ids())
+    if (top_ == kNoToken || logits[id] > logits[top_]) top_ = id;
+  if (top_ != kNoToken) max_ = logits[top_];
+}
+
 void Survivors::weigh() {
   if (weighed_) return;
   weighed_ = true;

@@ -34,10 +34,14 @@ class Survivors {
   Survivors(Sampler::Scratch& scratch, int top, float temperature);
 
   void apply(const Sampling& options);
+  // Of them, those with their bit set (Scratch::keep). The weights of what is left are anew relative to the
+  // largest of them; top() is kNoToken where nothing is.
+  void restrict_to(std::span<const std::uint32_t> mask);
 
   bool all() const { return all_; }  // no filter was on: every id, some of them perhaps with a logit of -inf
   std::span<const int> ids() const { return {scratch_.order.data(), static_cast<std::size_t>(count_)}; }
   int top() const { return top_; }  // the survivor with the largest logit, the lowest id on ties
+  float max() const { return max_; }  // weights are relative to this logit
   // The sum of the survivors' weights, which are in scratch.probabilities after this.
   float normaliser();
 

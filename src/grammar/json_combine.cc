@@ -1,0 +1,134 @@
+// References, and schemas that combine others.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "grammar/json_compiler.h"
+#include "grammar/json_keywords.h"
+#include "grammar/json_merge.h"
+
+namespace coppice::core::grammar {
+namespace {
+
+constexpr std::size_t kMostAlternatives = 256;  // of one schema, multiplied out
+constexpr int kMostCombined = 60;               // references and combinations inside each other
+constexpr int kMostWork = 20000;                // schemas combined, in all
+
+// A step of a JSON pointer: ~1 is /, ~0 is ~, and as a part of a URI it may have %XX.
+std::string unescaped(std::string_view step) {
+  std::string plain;
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    unsigned byte = 0;
+    const char* hex = step.data() + i + 1;
+    if (step[i] == '%' && i + 2 < step.size() && std::from_chars(hex, hex + 2, byte, 16).ptr == hex + 2) {
+      plain += static_cast<char>(static_cast<unsigned char>(byte));
+      i += 2;
+    } else {
+      plain += step[i];
+    }
+  }
+  std::string out;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    if (plain[i] == '~' && i + 1 < plain.size() && (plain[i + 1] == '0' || plain[i + 1] == '1'))
+      out += plain[++i] == '0' ? '~' : '/';
+    else
+      out += plain[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<const Json*> JsonCompiler::resolve(const Json& reference, const std::string& where) const {
+  const std::string text = reference.get<std::string>();
+  const auto refuse = [&](std::string_view why) { return refuse_schema(where, fmt::format("{} {}", text, why)); };
+  if (text.empty() || text[0] != '#' || (text.size() > 1 && text[1] != '/'))
+    return refuse("is no place in this schema; references are # or #/...");
+  const Json* at = &document_;
+  for (std::size_t begin = 1; begin < text.size();) {
+    const std::size_t end = std::min(text.find('/', begin + 1), text.size());
+    const std::string step = unescaped(std::string_view(text).substr(begin + 1, end - begin - 1));
+    if (at->is_object() && at->contains(step)) {
+      at = &(*at)[step];
+    } else if (std::size_t index = 0; at->is_array() && !step.empty() &&
+                                      std::from_chars(step.data(), step.data() + step.size(), index).ptr ==
+                                          step.data() + step.size() &&
+                                      index < at->size()) {
+      at = &(*at)[index];
+    } else {
+      return refuse("is not there");
+    }
+    begin = end;
+  }
+  return at;
+}
+
+// oneOf too: that only one branch may hold is not kept, and no matter where the branches differ in type or in
+// a constant.
+Result<ExpressionId> JsonCompiler::any_of(const Json& branches, const std::string& where) {
+  std::vector<ExpressionId> choices;
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    COPPICE_TRY(const ExpressionId one, value(branches[i], below(where, std::to_string(i))));
+    choices.push_back(one);
+  }
+  return rules_.choice(choices);
+}
+
+Result<JsonCompiler::Alternatives> JsonCompiler::all_of_both(const Alternatives& a, const Alternatives& b,
+                                                             const std::string& where) {
+  Alternatives out;
+  if (a.size() * b.size() > kMostAlternatives)
+    return refuse_schema(where, fmt::format("the combinations multiply to more than {} alternatives",
+                                            kMostAlternatives));
+  for (const Json& x : a) {
+    for (const Json& y : b) {
+      COPPICE_TRY(std::optional<Json> one, merge_schemas(x, y, where));
+      if (one) out.push_back(std::move(*one));
+    }
+  }
+  return out;
+}
+
+Result<JsonCompiler::Alternatives> JsonCompiler::alternatives(const Json& schema, const std::string& where,
+                                                              int depth) {
+  if (schema.is_boolean()) return schema.get<bool>() ? Alternatives{Json::object()} : Alternatives{};
+  if (!schema.is_object()) return refuse_schema(where, "a schema is an object, true or false");
+  if (depth > kMostCombined || ++combined_ > kMostWork)
+    return refuse_schema(where, "combined schemas are nested too deeply, or refer to themselves");
+  COPPICE_TRY_STATUS(check_keywords(schema, where));
+  Json rest = Json::object();
+  for (const auto& [name, part] : schema.items()) {
+    const bool combines = name == "$ref" || name == "allOf" || name == "anyOf" || name == "oneOf";
+    if (!combines && !is_annotation(name)) rest[name] = part;
+  }
+  Alternatives out = {std::move(rest)};
+  const auto hold_too = [&](const Json& part, const std::string& place) -> Status {
+    COPPICE_TRY(const Alternatives more, alternatives(part, place, depth + 1));
+    COPPICE_TRY(out, all_of_both(out, more, where));
+    return {};
+  };
+  if (const Json* reference = find_keyword(schema, "$ref")) {
+    COPPICE_TRY(const Json* target, resolve(*reference, below(where, "$ref")));
+    COPPICE_TRY_STATUS(hold_too(*target, reference->get<std::string>()));
+  }
+  if (const Json* parts = find_keyword(schema, "allOf"))
+    for (std::size_t i = 0; i < parts->size(); ++i)
+      COPPICE_TRY_STATUS(hold_too((*parts)[i], below(below(where, "allOf"), std::to_string(i))));
+  for (const char* name : {"anyOf", "oneOf"}) {
+    const Json* parts = find_keyword(schema, name);
+    if (parts == nullptr) continue;
+    Alternatives some;
+    for (std::size_t i = 0; i < parts->size(); ++i) {
+      COPPICE_TRY(Alternatives more,
+                  alternatives((*parts)[i], below(below(where, name), std::to_string(i)), depth + 1));
+      for (Json& one : more) some.push_back(std::move(one));
+      if (some.size() > kMostAlternatives)
+        return refuse_schema(where, fmt::format("{} has more than {} alternatives", name, kMostAlternatives));
+    }
+    COPPICE_TRY(out, all_of_both(out, some, where));
+  }
+  return out;
+}
+
+}  // namespace coppice::core::grammar
