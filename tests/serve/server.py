@@ -1,136 +1,126 @@
-"""`coppice serve` as the tests here see it: one server for all tests of a script, on a port of its own, with a small random
-model called tiny (what it says is nonsense, and always the same) that can chat."""
+"""coppice serve as the tests here see it: started on a free port with small random models, asked over sockets."""
 
-import argparse
 import http.client
 import json
-import os
 import pathlib
 import re
-import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "judge"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
-import random_model  # noqa: E402
+import program  # noqa: E402
 
-CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + (message['content'] or '') + '<|im_end|>' + "
-          "'\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
-START = 60  # seconds until a server must answer
-STOP = 20
-coppice = None  # path of the command
+WAIT = 60  # seconds; what is waited for here takes one or two on an idle machine
 
 
-def main():
-    """Of a test script: --coppice COMMAND, then unittest's own arguments."""
-    global coppice
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--coppice", required=True)
-    options, rest = parser.parse_known_args()
-    coppice = str(pathlib.Path(options.coppice).resolve())
-    sys.modules["server"] = sys.modules[__name__]
-    unittest.main(module="__main__", argv=[sys.argv[0], *rest])
+def soon(happened, seconds=WAIT):
+    """-> what `happened` returns, once it is true."""
+    end = time.monotonic() + seconds
+    while True:
+        value = happened()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(0.02)
 
 
 class Server:
-    """A running server. `arguments` go to `coppice serve`; without a model among them it has tiny."""
+    """A running `coppice serve`. Its lines of stderr are in `said`."""
 
-    def __init__(self, *arguments, **environment):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.temporary.name)
-        self.model = self.folder / "tiny.gguf"
-        random_model.write(self.model, chat_template=CHATML)
-        arguments = [str(argument) for argument in arguments]
-        if "-m" not in arguments:
-            arguments = ["-m", f"tiny={self.model}", *arguments]
+    def __init__(self, command, *arguments, cwd=None, env=None):
+        self.process = subprocess.Popen([str(command), "serve", *map(str, arguments)], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         self.said = []
-        self.process = subprocess.Popen(
-            [coppice, "serve", "--port", "0", "-t", "1", *arguments], cwd=self.folder, env=self.environment(**environment),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.listening = threading.Event()
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-        if not self.listening.wait(START):
-            self.stop()
-            raise AssertionError("coppice serve did not start: " + "".join(self.said))
+        self.port = None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not soon(lambda: self.port or self.process.poll() is not None) or self.port is None:
+            raise RuntimeError(f"coppice serve does not listen: {self.said}")
+        soon(lambda: self.process.poll() is not None or self.get("/health").status == 200)
 
-    def environment(self, **more):
-        kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS") if name in os.environ}
-        return {**kept, "HOME": str(self.folder), "COPPICE_CACHE": str(self.folder / "cache"), **more}
-
-    def read(self):
+    def _read(self):
         for line in self.process.stderr:
-            self.said.append(line)
-            found = re.search(r"listening on http://([^ ]+):(\d+)", line)
+            self.said.append(line.rstrip("\n"))
+            found = re.search(r"listening on http://\S+:(\d+)$", self.said[-1])
             if found:
-                self.port = int(found.group(2))
-                self.url = f"http://127.0.0.1:{self.port}"
-                self.listening.set()
+                self.port = int(found.group(1))
 
-    def ready(self):
-        """Waits until the model is loaded."""
-        end = time.monotonic() + START
-        while time.monotonic() < end:
-            if self.get("/health")[0] == 200:
-                return self
-            time.sleep(0.05)
-        raise AssertionError("the server is not ready: " + "".join(self.said))
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(WAIT)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+        self._reader.join(WAIT)
+        self.process.stderr.close()
+        return self.process.returncode
 
-    def request(self, method, path, body=None, headers=None, timeout=60):
-        """-> (status, headers, bytes)"""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+    def request(self, method, path, body=None, headers=None):
+        """-> the answer, with `text` read whole and `json` where it is JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
+        fields = dict(headers or {})
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+            fields.setdefault("Content-Type", "application/json")
         try:
-            fields = {"Content-Type": "application/json"} if body is not None else {}
-            data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
-            connection.request(method, path, data, {**fields, **(headers or {})})
+            connection.request(method, path, body, fields)
             answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
+            answer.text = answer.read().decode(errors="replace")
         finally:
             connection.close()
+        answer.json = json.loads(answer.text) if "application/json" in (answer.getheader("Content-Type") or "") and answer.text else None
+        return answer
 
     def get(self, path, **options):
         return self.request("GET", path, **options)
 
     def post(self, path, body, **options):
-        """-> (status, the JSON of the answer)"""
-        status, _, data = self.request("POST", path, body, **options)
-        return status, json.loads(data)
+        return self.request("POST", path, body, **options)
 
-    def stop(self, kind=signal.SIGTERM):
-        """-> the exit status"""
-        if self.process.poll() is None:
-            self.process.send_signal(kind)
+    def raw(self, data=b""):
+        """-> a socket on which `data` was sent."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
+        connection.sendall(data)
+        return connection
+
+    def open(self, path, body):
+        """-> a socket on which a request was sent whose answer nobody has read yet."""
+        data = json.dumps(body).encode()
+        return self.raw(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                        f"Content-Length: {len(data)}\r\n\r\n".encode() + data)
+
+    def metric(self, name, **labels):
+        """-> the sum of a metric's samples that have these labels."""
+        total = 0.0
+        for line in self.get("/metrics").text.splitlines():
+            found = re.fullmatch(re.escape(name) + r"(?:\{(.*)\})? (\S+)", line)
+            if found and all(f'{key}="{value}"' in (found.group(1) or "") for key, value in labels.items()):
+                total += float(found.group(2))
+        return total
+
+
+def status_of(connection):
+    """-> the status of the answer that comes on a socket, and all that comes until it ends."""
+    data = b""
+    while True:
         try:
-            status = self.process.wait(STOP)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise AssertionError("the server did not end: " + "".join(self.said)) from None
-        finally:
-            self.process.stdout.close()
-            self.reader.join(STOP)
-            self.process.stderr.close()
-            self.temporary.cleanup()
-        return status
+            part = connection.recv(65536)
+        except ConnectionError:
+            break
+        if not part:
+            break
+        data += part
+    connection.close()
+    return int(data[9:12]) if data[:5] == b"HTTP/" else None, data
 
 
-class Case(unittest.TestCase):
-    """Tests with one server for the class; OPTIONS are its arguments."""
-
-    OPTIONS = ("-c", "512")
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(*cls.OPTIONS).ready()
-
-    @classmethod
-    def tearDownClass(cls):
-        status = cls.server.stop()
-        if status != 0:
-            raise AssertionError(f"the server ended with {status}: " + "".join(cls.server.said))
+def events(text):
+    """The JSON objects of a stream; its end must be there."""
+    lines = [line for line in text.split("\n\n") if line]
+    assert lines[-1] == "data: [DONE]", lines[-1:]
+    return [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
