@@ -77,6 +77,7 @@ export function tokensOfRuns(runs) {
 // Why an answer is not whole, in plain words; null if it is. `limit` is the most tokens that were asked for.
 export function whyCut(answer, limit) {
   const after = `after ${answer.length()} tokens`;
+  if (answer.text === '' && answer.finish !== 'stopped' && answer.finish !== 'broken') return 'The model ended its answer at once.';
   switch (answer.finish) {
     case 'length':
     case 'max_tokens': return `Cut at the limit of ${limit} tokens. Raise “Most tokens” in the settings for longer answers.`;

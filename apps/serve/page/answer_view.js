@@ -1,8 +1,8 @@
 // An answer on the page: its text as markdown, painted by who guessed each token, drawn again only where it has grown.
+import {whyCut} from './answer.js';
 import {element, h, patch} from './dom.js';
 import {MarkdownStream} from './markdown.js';
 import {paint} from './sources.js';
-import {whyCut} from './answer.js';
 
 export class AnswerView {
   #stream = new MarkdownStream();
@@ -31,16 +31,25 @@ export class AnswerView {
   }
 }
 
-// What stands below an answer that is done: its speed, and why it is not whole if it is not.
-export function closingLine(answer, limit) {
-  return {figures: figures(answer.speculation, answer.length()), cut: whyCut(answer, limit)};
+// What stands below an answer that is done: its figures, and why it is not whole if it is not.
+export function closing(answer, request) {
+  return {figures: figures(answer, request), cut: whyCut(answer, request.max_tokens)};
 }
 
-function figures(statistics, tokens) {
+function figures(answer, {seed, temperature}) {
+  const tokens = answer.length();
   const parts = [`${tokens} ${tokens === 1 ? 'token' : 'tokens'}`];
-  if (statistics?.passes) parts.push(`${statistics.passes} passes`);
-  if (statistics?.tokens_per_second) parts.push(`${statistics.tokens_per_second.toFixed(1)} tokens a second`);
+  const {passes, tokens_per_second: speed} = answer.speculation ?? {};
+  if (passes) parts.push(`${passes} ${passes === 1 ? 'pass' : 'passes'}`);
+  if (speed) parts.push(`${speed.toFixed(1)} tokens a second`);
+  if (temperature > 0) parts.push(`seed ${seed}`);
   return parts.join(', ');
+}
+
+// What stands above an answer that is compared with another.
+export function headline(words, answer) {
+  const speed = answer.speed();
+  return speed ? `${words}: ${speed.toFixed(1)} tokens a second` : words;
 }
 
 // Two answers to one question, {plain, guessed} as Answers: {same, words, times}. `same` is null where one of them did not end.

@@ -1,7 +1,7 @@
 // The conversation goes on: a message is sent, an answer streams into the transcript, is kept, can be stopped, asked for again, or
 // asked for twice, plain and with guesses, to be compared.
 import {Answer} from './answer.js';
-import {closingLine, verdict} from './answer_view.js';
+import {closing, headline, verdict} from './answer_view.js';
 import {inPlainWords} from './api.js';
 import {messagesFor} from './conversations.js';
 import {onFrame} from './dom.js';
@@ -11,11 +11,16 @@ const kHeads = ['Plain', 'With guesses'];
 
 export class Chat {
   #parts;
-  #stop = null;           // of the answer that streams
-  #answers = new Map();   // message -> Answer: those with trees, of this visit
+  #stop = null;              // of the answer that streams
+  #answers = new WeakMap();  // message -> Answer: those with trees, of this visit
 
-  // parts: {server, conversations, settings, transcript, model()} and what is told:
-  // onBusy(is), onGrown(answer, index), onDone(answer, {index, compared}), onError(error), onWait(seconds), onKept(lasts).
+  // parts: {server, conversations, settings, transcript, model()}, and who is told:
+  //   onBusy(is)                 an answer begins, or all of it is there
+  //   onGrown(answer, index)     more of the Answer to be message `index`
+  //   onDone(answer, plain, end) `plain`: the Answer it was compared with, or null; `end`: what stands below it
+  //   onError(error)             as well, if it failed
+  //   onWait(seconds)            the server's model is being loaded
+  //   onKept(lasts)              the conversation was kept, or could not be
   constructor(parts) {
     this.#parts = parts;
   }
@@ -71,14 +76,18 @@ export class Chat {
       failure = await this.#stream({...request, speculation}, turn);
     }
     this.#busy(false);
-    this.#finish(turn, failure, request.max_tokens);
+    this.#finish(turn, failure, request);
   }
 
   // The last of the turn's answers, into its view. Returns the error if it failed, else null.
   async #stream(request, turn) {
     const answer = turn.answers.at(-1);
     const view = turn.views[turn.answers.length - 1];
-    const frame = onFrame(() => this.#draw(turn, answer, view));
+    const head = turn.heads[turn.answers.length - 1];
+    const frame = onFrame(() => {
+      if (head) head.textContent = headline(kHeads[turn.answers.length - 1], answer);
+      this.#draw(turn, answer, view);
+    });
     view.busy(true);
     let failure = null;
     try {
@@ -109,15 +118,15 @@ export class Chat {
   }
 
   // What was compared keeps its two columns until the conversation is shown anew; kept is the answer with guesses.
-  #finish({current, index, article, answers, compare}, failure, limit) {
+  #finish({current, index, article, answers, compare}, failure, request) {
     const {transcript, conversations, onDone, onError} = this.#parts;
     const answer = answers.at(-1);
     const plain = compare && answers.length === 2 ? answers[0] : null;
-    const closing = answer.text || !failure ? closingLine(answer, limit) : {};
-    if (plain) closing.verdict = verdict({plain, guessed: answer});
-    if (failure) closing.error = inPlainWords(failure);
-    if (answer.text) {
-      const message = {role: 'assistant', content: answer.text, runs: answer.runs(), speculation: answer.speculation, ...closing};
+    const end = answer.text || !failure ? closing(answer, request) : {};
+    if (plain) end.verdict = verdict({plain, guessed: answer});
+    if (failure) end.error = inPlainWords(failure);
+    if (answer.text && conversations.all.includes(current)) {  // it may have been deleted meanwhile
+      const message = {role: 'assistant', content: answer.text, runs: answer.runs(), speculation: answer.speculation, ...end};
       current.messages.push(message);
       this.#answers.set(message, answer);
       this.#keep(current);
@@ -125,9 +134,9 @@ export class Chat {
     if (failure) onError(failure);
     if (conversations.current !== current) return;
     const follow = transcript.nearEnd();
-    transcript.close(article, closing);
+    transcript.close(article, end);
     if (follow) transcript.toEnd();
-    onDone(answer, {index, plain, closing});
+    onDone(answer, plain, end);
   }
 
   #dropFrom(index) {

@@ -1,4 +1,5 @@
 // Puts the page together: the parts, what they tell each other, and what keys and buttons do.
+import {tokensOfRuns} from './answer.js';
 import {Server} from './api.js';
 import {Chat} from './chat.js';
 import {Conversations, titleOf} from './conversations.js';
@@ -6,7 +7,7 @@ import {element, h} from './dom.js';
 import {closeOverlays, fit, notice, sessionKey, startLooks, startPanels} from './frame.js';
 import {Gauges} from './gauges.js';
 import {Settings} from './settings.js';
-import {Storage} from './storage.js';
+import {BrowserStorage} from './storage.js';
 import {showCopied, Transcript} from './transcript.js';
 import {legend, TreeView} from './tree_view.js';
 
@@ -22,12 +23,12 @@ let shown = {answer: null, index: null};  // whose passes are looked at: an Answ
 let read = 0;                             // when the gauges were read last, in ms
 const guessers = new Set();               // whose guesses have been seen: the legend
 
-const storage = new Storage();
+const storage = new BrowserStorage();
 const server = new Server();
 const conversations = new Conversations(storage);
 const settings = new Settings(byId('fields'), storage);
 const gauges = new Gauges(storage);
-const transcript = new Transcript(act);
+const transcript = new Transcript(act, (message) => chat.answerOf(message)?.tokens ?? tokensOfRuns(message.runs));
 const tree = new TreeView(lookAt);
 const chat = new Chat({
   server, conversations, settings, transcript, model: () => byId('model').value,
@@ -62,11 +63,11 @@ function grown(answer, index) {
   showGuessers(answer.tokens.map(({source}) => source));
 }
 
-function done(answer, {plain, closing}) {
+function done(answer, plain, end) {
   if (plain) gauges.setPlain(plain.speed());
   if (answer.count > 0) gauges.show(answer);
   showGuessers([...answer.tokens.map(({source}) => source), ...(answer.speculation?.sources ?? []).map(({name}) => name)]);
-  if (!closing.error) notice(closing.verdict?.words ?? `Answered: ${closing.figures}.`);
+  if (!end.error) notice(end.verdict?.words ?? `Answered: ${end.figures}.`);
 }
 
 function failed(error) {

@@ -3,7 +3,7 @@
 
 const kPrefix = 'coppice.';
 
-export class Storage {
+export class BrowserStorage {
   lasting = true;
   #memory = new Map();
   #store = null;

@@ -1,6 +1,5 @@
 // A conversation on the page: an article for each message, with its buttons. Knows nothing of the server: what a button means is
-// told to `act(name, index, button)`, where index is the message's.
-import {tokensOfRuns} from './answer.js';
+// told to `act(name, index, button)`, where index is the message's. `tokensOf(message)` knows the tokens of an answer that is shown anew.
 import {actions, AnswerView} from './answer_view.js';
 import {copyText, element, h, make} from './dom.js';
 
@@ -12,9 +11,11 @@ export class Transcript {
   #place = document.getElementById('messages');
   #scroller = document.getElementById('conversation');
   #act;
+  #tokensOf;
 
-  constructor(act) {
+  constructor(act, tokensOf) {
     this.#act = act;
+    this.#tokensOf = tokensOf;
     this.#place.addEventListener('click', (event) => this.#click(event));
   }
 
@@ -38,14 +39,15 @@ export class Transcript {
     this.#place.append(this.#question(message, index));
   }
 
-  // An article for an answer that will come, in one column for each of `heads`: {article, views}.
+  // An article for an answer that will come, in one column for each of `heads`: {article, views, heads}, the latter two in order.
   addAnswer(index, heads = []) {
     const views = (heads.length ? heads : [null]).map(() => new AnswerView());
-    const columns = heads.map((head, i) => h('div', {class: 'column'}, h('h4', {class: 'head'}, head), views[i].element));
+    const titles = heads.map((head) => element('h4', {class: 'head'}, head));
+    const columns = titles.map((title, i) => h('div', {class: 'column'}, title, views[i].element));
     const article = this.#article(index, 'Answer', heads.length ? h('div', {class: 'columns'}, columns) : views[0].element);
     this.dropFrom(index);
     this.#place.append(article);
-    return {article, views};
+    return {article, views, heads: titles};
   }
 
   // What stands below an answer that is done.
@@ -56,6 +58,7 @@ export class Transcript {
       error && h('p', {class: 'error', role: 'alert'}, error),
       figures && h('p', {class: 'figures'}, figures),
     ].filter(Boolean);
+    article.querySelector('.columns')?.classList.add('done');
     const buttons = error && !figures ? actions(['again', 'Try again', 'Ask the server again']) : answerActions();
     article.append(...[...notes, buttons].map((note) => make(note)));
   }
@@ -116,7 +119,7 @@ export class Transcript {
 
   #kept(message, index) {
     const view = new AnswerView();
-    view.draw({text: message.content, tokens: tokensOfRuns(message.runs)});
+    view.draw({text: message.content, tokens: this.#tokensOf(message)});
     const article = this.#article(index, 'Answer', view.element);
     this.close(article, message);
     return article;

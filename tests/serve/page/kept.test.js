@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 
 import {Conversations, messagesFor, titleOf} from '../page/conversations.js';
-import {Storage} from '../page/storage.js';
+import {BrowserStorage} from '../page/storage.js';
 
 // A browser's storage for `most` letters.
 class Browser {
@@ -48,20 +48,20 @@ function filled(storage, count, length = 10) {
 
 test('conversations come back, the newest first', () => {
   const browser = new Browser();
-  const before = filled(new Storage(() => browser), 3);
-  const after = new Conversations(new Storage(() => browser));
+  const before = filled(new BrowserStorage(() => browser), 3);
+  const after = new Conversations(new BrowserStorage(() => browser));
   assert.equal(after.all.length, 3);
   assert.deepEqual(after.current, before.all[0]);
 });
 
 test('where the storage is full the oldest make room', () => {
-  const conversations = filled(new Storage(() => new Browser(1000)), 10, 300);
+  const conversations = filled(new BrowserStorage(() => new Browser(1000)), 10, 300);
   assert.ok(conversations.all.length < 4);
   assert.ok(conversations.all.some(({messages}) => messages[0].content.startsWith('9')));
 });
 
 test('without storage everything goes on in memory', () => {
-  const storage = new Storage(() => {
+  const storage = new BrowserStorage(() => {
     throw new Error('denied');
   });
   assert.equal(storage.lasting, false);
@@ -77,13 +77,13 @@ test('what somebody else wrote into the storage does no harm', () => {
   browser.setItem('coppice.conversation.x', 'no JSON');
   browser.setItem('coppice.conversation.y', '{"id": 3}');
   browser.setItem('coppice.settings', '[[');
-  const storage = new Storage(() => browser);
+  const storage = new BrowserStorage(() => browser);
   assert.deepEqual(new Conversations(storage).all, []);
   assert.deepEqual(storage.get('settings', {}), {});
 });
 
 test('a removal can be taken back', () => {
-  const conversations = filled(new Storage(() => new Browser()), 2);
+  const conversations = filled(new BrowserStorage(() => new Browser()), 2);
   const one = conversations.current;
   conversations.remove(one);
   assert.notEqual(conversations.current, one);
