@@ -1,5 +1,5 @@
-// Bodies of the server's four APIs: the first byte says which, the rest is the body. Each is refused with a message
-// and 400, or becomes requests, and an answer to it is written, streamed or not, whose JSON is JSON.
+// Bodies of the server's four APIs: the first byte says which, the rest is the body. Each is refused with a
+// message and 400, or becomes requests, and an answer to it is written, streamed or not, whose JSON is JSON.
 #include <coppice/coppice.h>
 #include <unistd.h>
 
@@ -20,7 +20,8 @@ Model load() {
   const std::string path = "api_request_fuzz_" + std::to_string(::getpid()) + ".gguf";
   const auto bytes = core::random_model({});
   COPPICE_CHECK(bytes.has_value());
-  COPPICE_CHECK(core::write_file(path, [&](const core::Append& append) { return append(*bytes); }).has_value());
+  COPPICE_CHECK(
+      core::write_file(path, [&](const core::Append& append) { return append(*bytes); }).has_value());
   ModelOptions options;
   options.threads = 1;
   auto model = Model::load(path, options);
@@ -52,7 +53,8 @@ void answer(const Ask& ask, const Model& model, std::size_t requests, std::strin
     generation.tokens = tokens;
     for (std::size_t at = 0; at < tokens.size(); at += 3) {
       Event event;
-      event.tokens = std::span<const EmittedToken>(tokens).subspan(at, std::min<std::size_t>(3, tokens.size() - at));
+      event.tokens =
+          std::span<const EmittedToken>(tokens).subspan(at, std::min<std::size_t>(3, tokens.size() - at));
       std::string text;
       for (const EmittedToken& token : event.tokens) text += texts.next(token.token).text;
       generation.text += text;

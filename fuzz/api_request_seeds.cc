@@ -10,21 +10,31 @@ int main(int count, char** arguments) {
   const std::string stream = R"(,"stream":true,"stream_options":{"include_usage":true})";
   const std::string seeds[] = {
       "\x00",
-      std::string(1, '\0') + R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},{"role":"tool","tool_call_id":"1","content":"r"}],)" +
-          std::string(kTools) + R"(,"tool_choice":"auto","parallel_tool_calls":false,"logprobs":true,"top_logprobs":2,"max_completion_tokens":4,)" + sampling + stream + "}",
-      std::string(1, '\0') + R"({"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"function","function":{"name":"f"}},)" + std::string(kTools) + "}",
-      std::string(1, '\0') + R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"a":1},"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"enum":[1,"b"]}}}}}})",
+      std::string(1, '\0') +
+          R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},{"role":"tool","tool_call_id":"1","content":"r"}],)" +
+          std::string(kTools) +
+          R"(,"tool_choice":"auto","parallel_tool_calls":false,"logprobs":true,"top_logprobs":2,"max_completion_tokens":4,)" +
+          sampling + stream + "}",
+      std::string(1, '\0') +
+          R"({"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"function","function":{"name":"f"}},)" +
+          std::string(kTools) + "}",
+      std::string(1, '\0') +
+          R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"a":1},"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"enum":[1,"b"]}}}}}})",
       std::string(1, '\1') + R"({"prompt":["one",""],"echo":true,"max_tokens":3,)" + sampling + stream + "}",
       std::string(1, '\1') + R"({"prompt":[[1,2],[3]],"best_of":1,"logprobs":2,"max_tokens":3})",
       std::string(1, '\1') + R"({"prompt":"a","suffix":"b","grammar":"root ::= \"a\" | [b-d]+"})",
-      std::string(1, '\2') + R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]},{"role":"tool","tool_name":"f","content":"r"}],)" +
-          std::string(kTools) + R"(,"stream":false,"think":false,"options":{"num_predict":4,"num_ctx":100,"repeat_last_n":8,"repeat_penalty":1.2,"temperature":0,"top_k":3,"stop":"x","seed":2}})",
+      std::string(1, '\2') +
+          R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]},{"role":"tool","tool_name":"f","content":"r"}],)" +
+          std::string(kTools) +
+          R"(,"stream":false,"think":false,"options":{"num_predict":4,"num_ctx":100,"repeat_last_n":8,"repeat_penalty":1.2,"temperature":0,"top_k":3,"stop":"x","seed":2}})",
       std::string(1, '\2') + R"({"messages":[{"role":"user","content":"a"}],"format":{"type":"object"}})",
       std::string(1, '\3') + R"({"prompt":"a","system":"s","format":"json","speculation":{"trace":true}})",
       std::string(1, '\3') + R"({"prompt":"{\"name\": \"f\", \"arguments\": {}}","raw":true,"stream":false})",
-      std::string(1, '\4') + R"({"content":"a<|im_end|>","add_special":false,"parse_special":true,"with_pieces":true})",
+      std::string(1, '\4') +
+          R"({"content":"a<|im_end|>","add_special":false,"parse_special":true,"with_pieces":true})",
       std::string(1, '\4') + R"({"messages":[{"role":"user","content":"a"}],"add_generation_prompt":false})",
   };
   int number = 0;
-  for (const std::string& seed : seeds) coppice::core::write_seed(arguments[1], std::to_string(number++), std::string_view(seed));
+  for (const std::string& seed : seeds)
+    coppice::core::write_seed(arguments[1], std::to_string(number++), std::string_view(seed));
 }

@@ -99,7 +99,9 @@ Json trace_json(std::span<const ShownToken> tokens, const TreeTrace* tree, const
                 std::span<const std::string> sources) {
   Json list = Json::array();
   for (const ShownToken& token : tokens)
-    list.push_back({{"id", token.emitted.token}, {"text", token.text}, {"source", source_json(token.emitted.source, sources)}});
+    list.push_back({{"id", token.emitted.token},
+                    {"text", token.text},
+                    {"source", source_json(token.emitted.source, sources)}});
   return {{"tokens", std::move(list)}, {"tree", tree ? tree_json(*tree, tokenizer, sources) : Json()}};
 }
 

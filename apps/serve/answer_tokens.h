@@ -1,5 +1,6 @@
-// Which tokens an answer's text is made of: each comes out once its text has been shown whole, so that what is
-// said about tokens (log-probabilities, who guessed them) stands beside their text and never runs ahead of it.
+// Which tokens an answer's text is made of: each comes out once its text has been shown whole, so that what
+// is said about tokens (log-probabilities, who guessed them) stands beside their text and never runs ahead of
+// it.
 #pragma once
 
 #include <deque>

@@ -10,10 +10,14 @@ ApiResult<std::unique_ptr<Ask>> Ask::parse(Api api, std::string_view body) {
   const auto json = parse_body(body);
   if (!json) return tl::unexpected(json.error());
   switch (api) {
-    case Api::chat_completions: return parse_chat(*json);
-    case Api::completions: return parse_completions(*json);
-    case Api::ollama_chat: return parse_ollama(true, *json);
-    case Api::ollama_generate: return parse_ollama(false, *json);
+    case Api::chat_completions:
+      return parse_chat(*json);
+    case Api::completions:
+      return parse_completions(*json);
+    case Api::ollama_chat:
+      return parse_ollama(true, *json);
+    case Api::ollama_generate:
+      return parse_ollama(false, *json);
   }
   return tl::unexpected(invalid("", "no such API"));
 }

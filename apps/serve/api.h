@@ -1,6 +1,6 @@
-// What a person's HTTP request means, apart from HTTP: a route and a body become an Ask, what the engine brings
-// becomes bytes of an answer. Everything here is pure: no sockets, no engines, no threads. One file a family of
-// routes (openai_*.cc, ollama_*.cc); routes.cc puts them behind the sockets.
+// What a person's HTTP request means, apart from HTTP: a route and a body become an Ask, what the engine
+// brings becomes bytes of an answer. Everything here is pure: no sockets, no engines, no threads. One file a
+// family of routes (openai_*.cc, ollama_*.cc); routes.cc puts them behind the sockets.
 #pragma once
 
 #include <coppice/coppice.h>
@@ -44,16 +44,17 @@ struct SpeculationAsk {
 class Ask {
  public:
   virtual ~Ask() = default;
-  // Errors: not JSON, a field that is not known (named), a value out of range (named, with what would be right).
+  // Errors: not JSON, a field that is not known (named), a value out of range (named, with what would be
+  // right).
   static ApiResult<std::unique_ptr<Ask>> parse(Api api, std::string_view body);
 
   std::string model;    // as it was named; empty: the default one
   bool stream = false;  // server-sent events (OpenAI) or JSON lines (Ollama)
   std::optional<SpeculationAsk> speculation;
 
-  // The engine's requests: one for each of (prompt, choice), in order of their index in the answer. Prompts are
-  // tokenised here, in the model's chat template where messages were given; a grammar is made here. Budget and
-  // trace of `speculation` are in them; its drafters and policy choose the engine (mixes.h).
+  // The engine's requests: one for each of (prompt, choice), in order of their index in the answer. Prompts
+  // are tokenised here, in the model's chat template where messages were given; a grammar is made here.
+  // Budget and trace of `speculation` are in them; its drafters and policy choose the engine (mixes.h).
   virtual ApiResult<std::vector<Request>> requests(const Model& model) const = 0;
 
   // AnswerWriter::make() is this.
@@ -81,18 +82,19 @@ class AnswerWriter {
   virtual ~AnswerWriter() = default;
   static std::unique_ptr<AnswerWriter> make(const Ask& ask, const Model& model, AnswerContext context);
 
-  virtual std::string begin() = 0;                                   // of a stream: its first events
-  virtual std::string event(int index, const Event& event) = 0;      // of request `index`
-  virtual std::string done(int index, Generation generation) = 0;    // request `index` is finished
-  virtual std::string finish() = 0;                                  // all are: the whole answer, or the stream's end
-  virtual std::string fail(const ApiError& error) = 0;               // in the middle of a stream; nothing comes after it
-  virtual const char* content_type() const = 0;                      // "text/event-stream", ...
+  virtual std::string begin() = 0;                                 // of a stream: its first events
+  virtual std::string event(int index, const Event& event) = 0;    // of request `index`
+  virtual std::string done(int index, Generation generation) = 0;  // request `index` is finished
+  virtual std::string finish() = 0;                     // all are: the whole answer, or the stream's end
+  virtual std::string fail(const ApiError& error) = 0;  // in the middle of a stream; nothing comes after it
+  virtual const char* content_type() const = 0;         // "text/event-stream", ...
 };
 
 std::string error_body(Api api, const ApiError& error);  // the API's own shape, JSON text
 
 // The other routes' bodies: /v1/tokenize, and Ollama's and OpenAI's lists of models.
-ApiResult<std::string> tokenize(std::string_view body, const Model& model);  // {"tokens": [...], "pieces": [...]}
+ApiResult<std::string> tokenize(std::string_view body,
+                                const Model& model);  // {"tokens": [...], "pieces": [...]}
 struct ServedModel {
   std::string name;
   std::uint64_t bytes = 0;

@@ -63,7 +63,7 @@ TEST(Ask, AWrongValueIsNamedWithWhatWouldBeRight) {
       {Api::completions, R"("logit_bias":{"999999":1})", "logit_bias"},
       {Api::completions, R"("stream_options":{"include_usage":true})", "stream_options"},
       {Api::completions, R"("suffix":"x")", "suffix"},
-      {Api::completions, R"("echo":true,"logprobs":1)", "echo"},
+      {Api::completions, R"("echo":true,"logprobs":1,"stop":"a")", "echo"},
       {Api::completions, R"("speculation":{"nodes":256})", "speculation.nodes"},
       {Api::chat_completions, R"("max_tokens":1,"max_completion_tokens":2)", "max_tokens"},
       {Api::chat_completions, R"("top_logprobs":2)", "top_logprobs"},
@@ -165,6 +165,21 @@ TEST(Ask, ASeedMakesEqualPromptsEqualAndNoSeedMakesThemDiffer) {
   const auto free = of("");
   EXPECT_NE(free[0].sampling.seed, of("")[0].sampling.seed);
   EXPECT_NE(free[0].sampling.stream, free[2].sampling.stream);
+}
+
+TEST(Ask, APromptThatIsScoredBecomesTheAnswersBeginning) {
+  const auto tokens = testing::test_model().tokenizer().encode("abcd");
+  const auto ask = [](int tokens_wanted) {
+    return R"({"prompt":"abcd","echo":true,"logprobs":2,"max_tokens":)" + std::to_string(tokens_wanted) + "}";
+  };
+  const Request request = requests_of(Api::completions, ask(3))[0];
+  EXPECT_EQ(request.prompt, std::vector<Token>(tokens.begin(), tokens.begin() + 1));
+  EXPECT_EQ(request.forced, std::vector<Token>(tokens.begin() + 1, tokens.end()));
+  EXPECT_EQ(request.sampling.max_tokens, static_cast<int>(tokens.size()) - 1 + 3);
+  EXPECT_EQ(requests_of(Api::completions, ask(0))[0].sampling.max_tokens,
+            static_cast<int>(tokens.size()) - 1);
+  EXPECT_EQ(error_of(Api::completions, R"({"prompt":[5],"echo":true,"logprobs":2,"max_tokens":0})").param,
+            "max_tokens");
 }
 
 TEST(Ask, WhatAUserTypesNeverBecomesAControlToken) {

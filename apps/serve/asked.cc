@@ -22,17 +22,18 @@ void read_bias(Fields& fields, Sampling& sampling) {
       return fields.error("logit_bias", "keys must be token ids");
     const double number = value.is_number() ? value.get<double>() : 1000;
     if (!(number >= -100 && number <= 100))
-      return fields.error("logit_bias",
-                          fmt::format("of token {} must be a number from -100 to 100, not {}", token, show(value)));
+      return fields.error("logit_bias", fmt::format("of token {} must be a number from -100 to 100, not {}",
+                                                    token, show(value)));
     sampling.logit_bias.emplace_back(token, static_cast<float>(number));
   }
 }
 
 void read_seed(Fields& fields, Asked& asked) {
-  constexpr auto kLow = std::numeric_limits<std::int64_t>::min(), kHigh = std::numeric_limits<std::int64_t>::max();
+  constexpr auto kLow = std::numeric_limits<std::int64_t>::min(),
+                 kHigh = std::numeric_limits<std::int64_t>::max();
   asked.seeded = fields.has("seed");
-  asked.sampling.seed = asked.seeded ? static_cast<std::uint64_t>(fields.integer("seed", kLow, kHigh, 0))
-                                     : random_seed();
+  asked.sampling.seed =
+      asked.seeded ? static_cast<std::uint64_t>(fields.integer("seed", kLow, kHigh, 0)) : random_seed();
 }
 
 // A share that may not be 0.
@@ -62,7 +63,8 @@ void read_stop(Fields& fields, std::string_view name, Sampling& sampling) {
   for (const std::string& stop : sampling.stop) {
     if (stop.empty()) fields.error(name, "an empty string would end every answer at once; leave it out");
     if (stop.size() > kLongestStop)
-      fields.error(name, fmt::format("a string has {} bytes; at most {} are possible", stop.size(), kLongestStop));
+      fields.error(name,
+                   fmt::format("a string has {} bytes; at most {} are possible", stop.size(), kLongestStop));
   }
 }
 
@@ -113,7 +115,8 @@ ApiResult<std::vector<Request>> make_requests(const Asked& asked, const Ask& ask
   common.sampling = asked.sampling;
   common.show_special = asked.show_special;
   if (ask.speculation) take_speculation(*ask.speculation, common);
-  if (const auto right = constrain(common.sampling, asked.format); !right) return tl::unexpected(right.error());
+  if (const auto right = constrain(common.sampling, asked.format); !right)
+    return tl::unexpected(right.error());
   if (const Status right = common.sampling.validate(model.info().vocab); !right)
     return tl::unexpected(invalid(field_of(right.error().message), right.error()));
   std::vector<Request> requests;

@@ -13,15 +13,15 @@ inline constexpr int kMostChoices = 64;    // n
 inline constexpr int kMostRequests = 256;  // prompts times n, of one call
 
 struct Asked {
-  Sampling sampling;  // stream and choice are each request's own
+  Sampling sampling;    // stream and choice are each request's own
   bool seeded = false;  // somebody chose the seed
   int n = 1;            // answers to each prompt
   OutputFormat format;
   bool show_special = false;  // control tokens are part of the text, for they mark calls of tools
 };
 
-// Temperature, penalties, stop, seed, ... by OpenAI's names and vLLM's, with OpenAI's defaults: temperature 1,
-// top_p 1. Reads no max_tokens, n or logprobs, which the routes name differently.
+// Temperature, penalties, stop, seed, ... by OpenAI's names and vLLM's, with OpenAI's defaults: temperature
+// 1, top_p 1. Reads no max_tokens, n or logprobs, which the routes name differently.
 void read_sampling(Fields& fields, Asked& asked);
 
 // A stop string or a list of them.

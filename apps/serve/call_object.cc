@@ -34,9 +34,12 @@ CallObject::State CallObject::push(char c) {
       return State::open;
     case Where::key:
     case Where::in_key:
-    case Where::colon: return push_key(c);
-    case Where::value: return push_value(c);
-    case Where::end: return State::done;
+    case Where::colon:
+      return push_key(c);
+    case Where::value:
+      return push_value(c);
+    case Where::end:
+      return State::done;
   }
   return State::wrong;
 }
@@ -116,7 +119,8 @@ void CallObject::take_value() {
   if (key_ == "function") take_function();
 }
 
-// {"type": "function", "function": {"name": ..., "arguments": ...}}, as OpenAI's API has it; or its name alone.
+// {"type": "function", "function": {"name": ..., "arguments": ...}}, as OpenAI's API has it; or its name
+// alone.
 void CallObject::take_function() {
   const auto function = parse_bounded(value_);
   if (!function) return;

@@ -1,5 +1,5 @@
-// One call of a tool as JSON, read byte by byte while a model writes it: its name as soon as that is there, its
-// arguments piece by piece.
+// One call of a tool as JSON, read byte by byte while a model writes it: its name as soon as that is there,
+// its arguments piece by piece.
 #pragma once
 
 #include <string>

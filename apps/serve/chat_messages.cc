@@ -10,12 +10,14 @@ constexpr std::size_t kMostMessages = 10000;
 // One part of a content: its text.
 std::string read_part(const Json& json, const std::string& path, Fields& fields) {
   if (!json.is_object() || !json.contains("type") || !json["type"].is_string()) {
-    fields.error(invalid(path, path + ": must be an object with a type, {\"type\": \"text\", \"text\": \"...\"}"));
+    fields.error(
+        invalid(path, path + ": must be an object with a type, {\"type\": \"text\", \"text\": \"...\"}"));
     return "";
   }
   const auto type = json["type"].get<std::string>();
   if (type != "text" && type != "refusal") {
-    fields.error(invalid(path, fmt::format("{}: parts of type {} are not possible, only text", path, show(json["type"]))));
+    fields.error(invalid(
+        path, fmt::format("{}: parts of type {} are not possible, only text", path, show(json["type"]))));
     return "";
   }
   Fields own(json, path);
@@ -82,7 +84,8 @@ void read_calls(Fields& own, ChatMessage& message) {
   if (!calls) return;
   if (message.role != "assistant") own.error("tool_calls", "only messages of the role assistant call tools");
   for (std::size_t i = 0; i < calls->size() && own.ok(); ++i)
-    message.tool_calls.push_back(read_call((*calls)[i], fmt::format("{}[{}]", own.path_of("tool_calls"), i), own));
+    message.tool_calls.push_back(
+        read_call((*calls)[i], fmt::format("{}[{}]", own.path_of("tool_calls"), i), own));
 }
 
 // Templates often want the name of the tool that answers; the call it answers has it.
@@ -104,12 +107,16 @@ ChatMessage read_message(const Json& json, const std::string& path, Fields& fiel
   read_calls(own, message);
   own.refuse("audio", "audio is not possible, only text");
   own.refuse("function_call", "is what came before tool_calls; use tool_calls");
-  if (const auto refusal = own.maybe_text("refusal"); refusal && !content) message.content = *refusal;
-  else if (!content && message.tool_calls.empty()) own.error("content", "is missing");
-  if (message.role == "function") message.role = "tool";
+  if (const auto refusal = own.maybe_text("refusal"); refusal && !content)
+    message.content = *refusal;
+  else if (!content && message.tool_calls.empty())
+    own.error("content", "is missing");
+  if (message.role == "function")
+    message.role = "tool";
   else if (message.role == "tool") {
     message.tool_call_id = own.text("tool_call_id");
-    if (message.tool_call_id.empty()) own.error("tool_call_id", "is missing: the id of the call that this answers");
+    if (message.tool_call_id.empty())
+      own.error("tool_call_id", "is missing: the id of the call that this answers");
     name_answer(message, before);
   }
   if (const auto end = own.finish(); !end) fields.error(end.error());
@@ -123,8 +130,10 @@ ChatMessage read_ollama_message(const Json& json, const std::string& path, Field
   if (!own.has("role")) own.error("role", "is missing");
   message.content = own.text("content");
   message.name = own.text("tool_name");
-  if (!own.has("tool_name")) message.name = own.text("name");
-  else own.ignore({"name"});
+  if (!own.has("tool_name"))
+    message.name = own.text("name");
+  else
+    own.ignore({"name"});
   message.tool_call_id = own.text("tool_call_id");
   read_calls(own, message);
   own.refuse("images", "images are not possible, only text");
@@ -139,7 +148,8 @@ std::vector<ChatMessage> read_list(Fields& fields, Read read) {
   const Json* list = fields.array("messages");
   if (!list || list->empty()) fields.error("messages", "at least one message is needed");
   if (!list) return messages;
-  if (list->size() > kMostMessages) fields.error("messages", fmt::format("at most {} are possible", kMostMessages));
+  if (list->size() > kMostMessages)
+    fields.error("messages", fmt::format("at most {} are possible", kMostMessages));
   for (std::size_t i = 0; i < list->size() && fields.ok(); ++i)
     messages.push_back(read((*list)[i], fmt::format("messages[{}]", i), messages));
   return messages;
@@ -148,9 +158,10 @@ std::vector<ChatMessage> read_list(Fields& fields, Read read) {
 }  // namespace
 
 std::vector<ChatMessage> read_messages(Fields& fields) {
-  return read_list(fields, [&](const Json& json, const std::string& path, const std::vector<ChatMessage>& before) {
-    return read_message(json, path, fields, before);
-  });
+  return read_list(fields,
+                   [&](const Json& json, const std::string& path, const std::vector<ChatMessage>& before) {
+                     return read_message(json, path, fields, before);
+                   });
 }
 
 std::vector<ChatMessage> read_ollama_messages(Fields& fields) {

@@ -55,8 +55,8 @@ ApiResult<ChatPrompt> make_chat_prompt(const Conversation& conversation, const M
   const ToolFamily& family = tool_family(chat->program());
   const auto opening = model.tokenizer().encode(family.forced_open, true, false);
   prompt.tokens.insert(prompt.tokens.end(), opening.begin(), opening.end());
-  prompt.format = {OutputFormat::Kind::json_schema, forced_call_schema(tools, family.name_key, family.arguments_key),
-                   "tools"};
+  prompt.format = {OutputFormat::Kind::json_schema,
+                   forced_call_schema(tools, family.name_key, family.arguments_key), "tools"};
   return prompt;
 }
 

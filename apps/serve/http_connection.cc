@@ -140,6 +140,8 @@ bool HttpConnection::check_head() {
   if (!target) return refused(400, "the request's target is no path that begins with /");
   if (hosts > 1 || (hosts == 0 && head.version() == 11)) return refused(400, "one Host field is wanted");
   if (coded && !parser_->chunked()) return refused(501, "Transfer-Encoding: only chunked is understood");
+  if (head.method() == http::verb::post && !parser_->chunked() && !parser_->content_length())
+    return refused(411, "Content-Length is wanted, or Transfer-Encoding: chunked");
   if (!expected.empty() && expected != "100-continue")
     return refused(417, "Expect: only 100-continue can be expected here");
   if (parser_->is_done()) return true;

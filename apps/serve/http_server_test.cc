@@ -159,6 +159,7 @@ TEST_F(Transport, WhatIsNoRequestIsRefusedAndTheConnectionEnds) {
       {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400"},
       {"GET / HTTP/1.1\r\nHost a\r\n\r\n", "400"},
       {"GET nothing HTTP/1.1\r\nHost: a\r\n\r\n", "400"},
+      {"POST / HTTP/1.1\r\nHost: a\r\n\r\n", "411"},
       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", "400"},
       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "400"},
       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

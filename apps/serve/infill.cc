@@ -11,15 +11,15 @@ struct Marks {
 
 // One row a family. In all but the last what is written follows the third mark.
 constexpr Marks kFamilies[] = {
-    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},          // Qwen coder, CodeGemma
-    {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},                // StarCoder, Granite code
-    {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},                // SantaCoder
-    {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},          // DeepSeek coder
-    {"<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"},                // the same in other files
-    {"<PRE>", "<SUF>", "<MID>"},                                     // Code Llama
-    {"\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"},                   // ... as its vocabulary spells them
-    {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"},       // GLM
-    {"[PREFIX]", "[SUFFIX]", ""},                                    // Codestral
+    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},     // Qwen coder, CodeGemma
+    {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},           // StarCoder, Granite code
+    {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},           // SantaCoder
+    {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},     // DeepSeek coder
+    {"<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"},           // the same in other files
+    {"<PRE>", "<SUF>", "<MID>"},                                // Code Llama
+    {"\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"},              // ... as its vocabulary spells them
+    {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"},  // GLM
+    {"[PREFIX]", "[SUFFIX]", ""},                               // Codestral
 };
 
 // kNoToken where the spelling is no single special token.

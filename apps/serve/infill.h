@@ -1,5 +1,5 @@
-// Fill in the middle: a prompt of what stands before a gap and what stands behind it, for models that were trained
-// on such.
+// Fill in the middle: a prompt of what stands before a gap and what stands behind it, for models that were
+// trained on such.
 #pragma once
 
 #include <coppice/coppice.h>

@@ -17,11 +17,16 @@ class Watch {
     if (!problem.empty()) return false;
     switch (event) {
       case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start: return open();
+      case Json::parse_event_t::array_start:
+        return open();
       case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end: keys_.pop_back(); return true;
-      case Json::parse_event_t::key: return key(value.get_ref<const std::string&>());
-      case Json::parse_event_t::value: return true;
+      case Json::parse_event_t::array_end:
+        keys_.pop_back();
+        return true;
+      case Json::parse_event_t::key:
+        return key(value.get_ref<const std::string&>());
+      case Json::parse_event_t::value:
+        return true;
     }
     return true;
   }
@@ -61,8 +66,9 @@ std::string sentence(const char* what) {
 Result<Json> parse(std::string_view text) {
   Watch watch;
   try {
-    Json json = Json::parse(
-        text, [&watch](int depth, Json::parse_event_t event, Json& value) { return watch(depth, event, value); });
+    Json json = Json::parse(text, [&watch](int depth, Json::parse_event_t event, Json& value) {
+      return watch(depth, event, value);
+    });
     if (!watch.problem.empty()) return fail(watch.problem);
     return json;
   } catch (const Json::exception& error) {

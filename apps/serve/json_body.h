@@ -11,7 +11,7 @@ namespace coppice::serve {
 
 using Json = nlohmann::ordered_json;
 
-inline constexpr int kDeepestBody = 64;      // arrays and objects in one another
+inline constexpr int kDeepestBody = 64;       // arrays and objects in one another
 inline constexpr int kMostObjectKeys = 2048;  // of one object: looking a key up walks along them
 
 // The object that a body is. Errors: no JSON (where), a key twice, too deep, too many keys, no object.

@@ -27,7 +27,8 @@ const Json* Fields::want(std::string_view name, bool right(const Json&), std::st
 }
 
 bool Fields::boolean(std::string_view name, bool fallback) {
-  const Json* found = want(name, [](const Json& json) { return json.is_boolean(); }, "true or false");
+  const Json* found = want(
+      name, [](const Json& json) { return json.is_boolean(); }, "true or false");
   return found ? found->get<bool>() : fallback;
 }
 
@@ -63,7 +64,8 @@ float Fields::number(std::string_view name, double low, double high, float fallb
 }
 
 std::optional<std::string> Fields::maybe_text(std::string_view name) {
-  const Json* found = want(name, [](const Json& json) { return json.is_string(); }, "a string");
+  const Json* found = want(
+      name, [](const Json& json) { return json.is_string(); }, "a string");
   return found ? std::optional(found->get<std::string>()) : std::nullopt;
 }
 
@@ -95,11 +97,13 @@ std::vector<std::string> Fields::texts(std::string_view name, std::size_t most) 
 }
 
 const Json* Fields::object(std::string_view name) {
-  return want(name, [](const Json& json) { return json.is_object(); }, "an object");
+  return want(
+      name, [](const Json& json) { return json.is_object(); }, "an object");
 }
 
 const Json* Fields::array(std::string_view name) {
-  return want(name, [](const Json& json) { return json.is_array(); }, "a list");
+  return want(
+      name, [](const Json& json) { return json.is_array(); }, "a list");
 }
 
 void Fields::refuse(std::string_view name, std::string_view why) {

@@ -1,6 +1,6 @@
-// The fields of a JSON object in a request. Each is asked for by its name, with what is right for it; in the end
-// whatever nobody asked for is refused by name. The first error stays, and after it every getter gives its
-// fallback: who reads an object needs no check between the fields.
+// The fields of a JSON object in a request. Each is asked for by its name, with what is right for it; in the
+// end whatever nobody asked for is refused by name. The first error stays, and after it every getter gives
+// its fallback: who reads an object needs no check between the fields.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,8 @@ namespace coppice::serve {
 
 class Fields {
  public:
-  // `json` must outlive this. `path`: where the object is in the body, "stream_options"; empty: it is the body.
+  // `json` must outlive this. `path`: where the object is in the body, "stream_options"; empty: it is the
+  // body.
   explicit Fields(const Json& json, std::string path = "");
 
   // null where the field is absent or null, which is the same.

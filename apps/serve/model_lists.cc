@@ -35,7 +35,8 @@ Json ollama_model(const ServedModel& model) {
                         {"quantization_level", model.format}};
   return {{"name", model.name},
           {"model", model.name},
-          {"modified_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(model.created)))},
+          {"modified_at",
+           fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(model.created)))},
           {"size", model.bytes},
           {"digest", model.hash},
           {"details", details}};

@@ -21,7 +21,8 @@ void read_options(Fields& fields, Asked& asked, std::optional<int>& context) {
   const Json* json = fields.object("options");
   Fields own(json ? *json : kNone, "options");
   Sampling& sampling = asked.sampling;
-  const int predict = own.maybe_integer("num_predict", -2, kMost).value_or(-1);  // -1, -2: to the context's end
+  const int predict =
+      own.maybe_integer("num_predict", -2, kMost).value_or(-1);  // -1, -2: to the context's end
   if (predict == 0) own.error("num_predict", "must be at least 1, or -1 for as much as there is room for");
   sampling.max_tokens = predict > 0 ? predict : kMost;
   sampling.temperature = own.number("temperature", 0, 100, 0.8F);
@@ -40,7 +41,8 @@ void read_options(Fields& fields, Asked& asked, std::optional<int>& context) {
                                                            std::numeric_limits<std::int64_t>::max(), 0));
   read_stop(own, "stop", sampling);
   context = own.maybe_integer("num_ctx", 2, kMost);
-  for (const auto& [name, value] : {std::pair("top_p", sampling.top_p), std::pair("typical_p", sampling.typical_p)})
+  for (const auto& [name, value] :
+       {std::pair("top_p", sampling.top_p), std::pair("typical_p", sampling.typical_p)})
     if (!(value > 0)) own.error(name, "must be above 0 and at most 1, which is off");
   if (const auto end = own.finish(); !end) fields.error(end.error());
 }
@@ -106,9 +108,12 @@ ApiResult<std::vector<Request>> OllamaAsk::requests(const Model& model) const {
   Request& request = requests->front();
   const auto length = static_cast<std::int64_t>(request.prompt.size());
   if (length >= *context_)
-    return tl::unexpected(invalid("options.num_ctx", fmt::format("options.num_ctx: the prompt has {} tokens and the "
-                                                                 "context of {} holds no answer", length, *context_)));
-  request.sampling.max_tokens = static_cast<int>(std::min<std::int64_t>(request.sampling.max_tokens, *context_ - length));
+    return tl::unexpected(
+        invalid("options.num_ctx", fmt::format("options.num_ctx: the prompt has {} tokens and the "
+                                               "context of {} holds no answer",
+                                               length, *context_)));
+  request.sampling.max_tokens =
+      static_cast<int>(std::min<std::int64_t>(request.sampling.max_tokens, *context_ - length));
   return requests;
 }
 

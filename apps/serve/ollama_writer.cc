@@ -21,7 +21,8 @@ Token last_token(const AnswerContext& context) {
 
 }  // namespace
 
-OllamaWriter::OllamaWriter(const OllamaStyle& style, const Model& model, AnswerContext context, const CallStyle& calls)
+OllamaWriter::OllamaWriter(const OllamaStyle& style, const Model& model, AnswerContext context,
+                           const CallStyle& calls)
     : style_(style),
       model_(model),
       context_(std::move(context)),
@@ -39,7 +40,8 @@ std::string OllamaWriter::event(int, const Event& event) {
   if (style_.trace) {
     tokens_.drawn(event.tokens);
     const auto shown = tokens_.shown(bytes_);
-    if (event.tree || !shown.empty()) trace = trace_json(shown, event.tree, model_.tokenizer(), context_.sources);
+    if (event.tree || !shown.empty())
+      trace = trace_json(shown, event.tree, model_.tokenizer(), context_.sources);
   }
   return add(event.text, std::move(trace), false);
 }
@@ -52,7 +54,8 @@ std::string OllamaWriter::done(int, Generation generation) {
     const auto shown = tokens_.finish(generation.text);
     if (!shown.empty()) trace = trace_json(shown, nullptr, model_.tokenizer(), context_.sources);
   }
-  return add(std::string_view(generation.text).substr(std::min(bytes_, generation.text.size())), std::move(trace), true);
+  return add(std::string_view(generation.text).substr(std::min(bytes_, generation.text.size())),
+             std::move(trace), true);
 }
 
 // Calls of tools are whole objects here: they come in one line before the last.
@@ -68,8 +71,10 @@ std::string OllamaWriter::add(std::string_view text, Json trace, bool last) {
   std::string content;
   for (CallPiece& piece : pieces) {
     if (piece.kind == CallPiece::Kind::content) content += piece.text;
-    if (piece.kind == CallPiece::Kind::call) calls_.push_back({"", std::move(piece.text), ""});
-    else if (piece.kind == CallPiece::Kind::arguments) calls_.back().arguments += piece.text;
+    if (piece.kind == CallPiece::Kind::call)
+      calls_.push_back({"", std::move(piece.text), ""});
+    else if (piece.kind == CallPiece::Kind::arguments)
+      calls_.back().arguments += piece.text;
   }
   if (!style_.stream) {
     content_ += content;
@@ -92,8 +97,10 @@ std::string OllamaWriter::add(std::string_view text, Json trace, bool last) {
 
 Json OllamaWriter::line(std::string content) const {
   Json out = {{"model", context_.model}, {"created_at", time_text(std::time(nullptr))}};
-  if (style_.chats) out["message"] = {{"role", "assistant"}, {"content", std::move(content)}};
-  else out["response"] = std::move(content);
+  if (style_.chats)
+    out["message"] = {{"role", "assistant"}, {"content", std::move(content)}};
+  else
+    out["response"] = std::move(content);
   out["done"] = false;
   return out;
 }
@@ -103,7 +110,8 @@ Json OllamaWriter::calls_json() const {
   for (const ToolCall& call : calls_) {
     const auto arguments = parse_bounded(call.arguments);
     // An answer that was cut inside a call has no object: its text, then.
-    out.push_back({{"function", {{"name", call.name}, {"arguments", arguments ? *arguments : Json(call.arguments)}}}});
+    out.push_back(
+        {{"function", {{"name", call.name}, {"arguments", arguments ? *arguments : Json(call.arguments)}}}});
   }
   return out;
 }

@@ -39,8 +39,8 @@ class OllamaWriter : public AnswerWriter {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   AnswerTokens tokens_;
   std::optional<ToolCallReader> reader_;
-  std::size_t bytes_ = 0;         // of the text, so far
-  std::string content_;           // where nothing is streamed
+  std::size_t bytes_ = 0;  // of the text, so far
+  std::string content_;    // where nothing is streamed
   std::vector<ToolCall> calls_;
   std::vector<Json> traces_;
   StopReason stop_ = StopReason::none;

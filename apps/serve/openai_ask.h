@@ -6,7 +6,8 @@
 
 namespace coppice::serve {
 
-// n, stream, stream_options, model, speculation, sampling, and fields that say who asks and mean nothing here.
+// n, stream, stream_options, model, speculation, sampling, and fields that say who asks and mean nothing
+// here.
 struct OpenAiCommon {
   Asked asked;
   bool include_usage = false;

@@ -37,7 +37,8 @@ class ChatAsk : public Ask {
     common_ = read_common(fields, *this);
     conversation_.messages = read_messages(fields);
     conversation_.tools = read_tools(fields);
-    if (const Json* variables = fields.object("chat_template_kwargs")) conversation_.variables = dump(*variables);
+    if (const Json* variables = fields.object("chat_template_kwargs"))
+      conversation_.variables = dump(*variables);
     common_.asked.format = read_format(fields);
     common_.asked.show_special = conversation_.tools.offered();
     read_lengths(fields);
@@ -45,8 +46,9 @@ class ChatAsk : public Ask {
     read_others(fields);
     const bool automatic = conversation_.tools.choice == Tools::Choice::automatic;
     if (conversation_.tools.offered() && automatic && common_.asked.format.kind != OutputFormat::Kind::free)
-      fields.error(common_.asked.format.param,
-                   "leaves no room for calls of tools; set tool_choice to \"none\" or \"required\", or leave it out");
+      fields.error(
+          common_.asked.format.param,
+          "leaves no room for calls of tools; set tool_choice to \"none\" or \"required\", or leave it out");
     return fields.finish();
   }
 
@@ -73,7 +75,8 @@ class ChatAsk : public Ask {
     fields.choice("service_tier", {"auto", "default"});
     const Json* modalities = fields.array("modalities");
     if (modalities && *modalities != Json::array({"text"})) fields.error("modalities", "must be [\"text\"]");
-    fields.refuse("reasoning_effort", "is not possible; what a model's template offers is set with chat_template_kwargs");
+    fields.refuse("reasoning_effort",
+                  "is not possible; what a model's template offers is set with chat_template_kwargs");
     fields.refuse("audio", "audio is not possible, only text");
     fields.refuse("prediction", "is not needed: what repeats the prompt is guessed anyway");
     fields.refuse("metadata", "nothing is stored here; leave it out");

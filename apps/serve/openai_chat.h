@@ -28,7 +28,8 @@ class ChatWriter : public OpenAiWriter {
   };
 
   std::vector<Json> opening(int index) override;
-  std::vector<Json> add(int index, std::string_view text, std::span<const ShownToken> tokens, bool last) override;
+  std::vector<Json> add(int index, std::string_view text, std::span<const ShownToken> tokens,
+                        bool last) override;
   Json nothing(int index) override;
   Json whole(int index) override;
   bool called_tools(int index) const override;

@@ -14,7 +14,8 @@ std::string call_id() {
   return id;
 }
 
-ChatWriter::ChatWriter(const OpenAiStyle& style, const Model& model, AnswerContext given, const CallStyle& calls)
+ChatWriter::ChatWriter(const OpenAiStyle& style, const Model& model, AnswerContext given,
+                       const CallStyle& calls)
     : OpenAiWriter(style, model, std::move(given)), named_(calls.tools.choice == Tools::Choice::named) {
   for (std::size_t i = 0; i < context().prompt_tokens.size(); ++i) {
     Choice& choice = choices_.emplace_back();
@@ -43,7 +44,8 @@ std::vector<CallPiece> ChatWriter::pieces(Choice& choice, std::string_view text,
   return out;
 }
 
-std::vector<Json> ChatWriter::add(int index, std::string_view text, std::span<const ShownToken> tokens, bool last) {
+std::vector<Json> ChatWriter::add(int index, std::string_view text, std::span<const ShownToken> tokens,
+                                  bool last) {
   Choice& choice = choices_[static_cast<std::size_t>(index)];
   if (style().logprobs)
     for (const ShownToken& token : tokens) choice.logprobs.push_back(chat_logprob(token, tokenizer()));

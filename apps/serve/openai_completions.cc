@@ -1,4 +1,6 @@
 // /v1/completions: text that goes on.
+#include "openai_completions.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,156 +41,129 @@ std::optional<Prompt> read_prompt(const Json& json) {
 
 std::vector<Prompt> read_prompts(Fields& fields) {
   std::vector<Prompt> prompts;
+  const auto add = [&](const Json& one) {
+    if (auto prompt = read_prompt(one))
+      prompts.push_back(std::move(*prompt));
+    else
+      fields.error("prompt",
+                   "must be a string, a list of strings, a list of token ids or a list of such lists");
+  };
   const Json* json = fields.find("prompt");
   if (!json) {
     fields.error("prompt", "is missing");
-    return prompts;
-  }
-  const bool several = json->is_array() && !json->empty() && !json->front().is_number();
-  if (several && json->size() > static_cast<std::size_t>(kMostRequests)) {
+  } else if (!json->is_array() || json->empty() || json->front().is_number()) {
+    add(*json);
+  } else if (json->size() > static_cast<std::size_t>(kMostRequests)) {
     fields.error("prompt", fmt::format("at most {} prompts are possible", kMostRequests));
-    return prompts;
-  }
-  const auto add = [&](const Json& one) {
-    if (auto prompt = read_prompt(one)) prompts.push_back(std::move(*prompt));
-    else fields.error("prompt", "must be a string, a list of strings, a list of token ids or a list of such lists");
-  };
-  if (!several) add(*json);
-  else
+  } else {
     for (const Json& one : *json) add(one);
+  }
   return prompts;
 }
-
-class CompletionWriter : public OpenAiWriter {
- public:
-  CompletionWriter(const OpenAiStyle& style, const Model& model, AnswerContext context,
-                   std::vector<std::string> echoes)
-      : OpenAiWriter(style, model, std::move(context)), choices_(this->context().prompt_tokens.size()) {
-    for (std::size_t i = 0; i < choices_.size() && !echoes.empty(); ++i)
-      choices_[i].text = echoes[i / static_cast<std::size_t>(style.n)];
-    for (Choice& choice : choices_) choice.characters = characters(choice.text);
-  }
-
- private:
-  struct Choice {
-    std::string text;
-    std::size_t characters = 0;  // of it and of what was streamed: offsets of tokens
-    Json logprobs;
-  };
-
-  static std::size_t characters(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-  }
-
-  Choice& choice(int index) { return choices_[static_cast<std::size_t>(index)]; }
-
-  static Json part(std::string_view text, Json logprobs) { return {{"text", text}, {"logprobs", std::move(logprobs)}}; }
-
-  // OpenAI's four lists, added to `out`.
-  void add_logprobs(Choice& choice, std::span<const ShownToken> tokens, Json& out) {
-    if (!style().logprobs || (tokens.empty() && !out.is_null())) return;
-    if (out.is_null())
-      for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) out[name] = Json::array();
-    for (const ShownToken& token : tokens) {
-      const float logprob = finite_logprob(token.emitted.logprob);
-      Json top = Json::object();
-      for (const auto& [id, other] : token.emitted.top) top[tokenizer().piece(id)] = finite_logprob(other);
-      top[token.bytes] = logprob;
-      out["tokens"].push_back(token.bytes);
-      out["token_logprobs"].push_back(logprob);
-      out["top_logprobs"].push_back(std::move(top));
-      out["text_offset"].push_back(choice.characters);
-      choice.characters += characters(token.text);
-    }
-  }
-
-  std::vector<Json> opening(int index) override {
-    const std::string& echo = choice(index).text;
-    return echo.empty() ? std::vector<Json>() : std::vector<Json>{part(echo, nullptr)};
-  }
-
-  std::vector<Json> add(int index, std::string_view text, std::span<const ShownToken> tokens, bool last) override {
-    Choice& own = choice(index);
-    Json fresh;
-    add_logprobs(own, tokens, style().stream ? fresh : own.logprobs);
-    if (!style().stream) {
-      own.text += text;
-      return {};
-    }
-    if (text.empty() && tokens.empty()) return {};
-    if (last && text.empty() && !style().logprobs) return {};
-    return {part(text, std::move(fresh))};
-  }
-
-  Json nothing(int) override { return part("", nullptr); }
-
-  Json whole(int index) override { return part(choice(index).text, std::move(choice(index).logprobs)); }
-
-  std::vector<Choice> choices_;
-};
 
 class CompletionAsk : public Ask {
  public:
   ApiResult<std::vector<Request>> requests(const Model& model) const override {
     std::vector<std::vector<Token>> prompts;
     for (const Prompt& prompt : prompts_) {
-      auto tokens = tokens_of(prompt, model);
+      auto tokens = tokens_of(prompt, model.tokenizer());
       if (!tokens) return tl::unexpected(tokens.error());
       prompts.push_back(std::move(*tokens));
     }
-    return make_requests(common_.asked, *this, std::move(prompts), model);
+    auto requests = make_requests(common_.asked, *this, std::move(prompts), model);
+    if (!requests || !scores()) return requests;
+    for (Request& request : *requests)
+      if (const auto right = score(request, model.tokenizer()); !right) return tl::unexpected(right.error());
+    return requests;
   }
 
   std::unique_ptr<AnswerWriter> writer(const Model& model, AnswerContext context) const override {
     OpenAiStyle style = style_of(common_, *this);
     style.object = style.chunk_object = "text_completion";
+    const Tokenizer& tokenizer = model.tokenizer();
     std::vector<std::string> echoes;
-    for (const Prompt& prompt : prompts_)
-      if (echo_) echoes.push_back(prompt.tokens.empty() ? prompt.text : model.tokenizer().decode(prompt.tokens));
-    return std::make_unique<CompletionWriter>(style, model, std::move(context), std::move(echoes));
+    std::vector<Scored> scored;
+    for (const Prompt& prompt : prompts_) {
+      if (!echo_) break;
+      const auto tokens = tokens_of(prompt, tokenizer);
+      if (scores() && tokens) {
+        scored.push_back({tokens->front(), static_cast<int>(tokens->size()) - 1});
+        echoes.push_back(TokenTexts(tokenizer).next(tokens->front()).text);
+      } else {
+        echoes.push_back(prompt.tokens.empty() ? prompt.text : tokenizer.decode(prompt.tokens));
+      }
+    }
+    return std::make_unique<CompletionWriter>(style, model, std::move(context), echoes, scored);
   }
 
   tl::expected<void, ApiError> read(const Json& body) {
     Fields fields(body);
     common_ = read_common(fields, *this);
-    Sampling& sampling = common_.asked.sampling;
+    Asked& asked = common_.asked;
     prompts_ = read_prompts(fields);
     suffix_ = fields.maybe_text("suffix");
     echo_ = fields.boolean("echo", false);
-    sampling.max_tokens =
-        fields.maybe_integer("max_tokens", 1, std::numeric_limits<int>::max()).value_or(kDefaultTokens);
-    sampling.logprobs = fields.maybe_integer("logprobs", 0, kMostLogprobs).value_or(-1);
-    common_.asked.format = read_format(fields);
-    const int n = common_.asked.n;
-    if (fields.maybe_integer("best_of", 1, kMostChoices).value_or(n) != n)
+    asked.sampling.logprobs = fields.maybe_integer("logprobs", 0, kMostLogprobs).value_or(-1);
+    answer_tokens_ = fields.maybe_integer("max_tokens", scores() ? 0 : 1, std::numeric_limits<int>::max())
+                         .value_or(kDefaultTokens);
+    asked.sampling.max_tokens = std::max(1, answer_tokens_);
+    asked.format = read_format(fields);
+    if (fields.maybe_integer("best_of", 1, kMostChoices).value_or(asked.n) != asked.n)
       fields.error("best_of", "must be n: every answer that is made is given");
-    if (echo_ && sampling.logprobs >= 0)
-      fields.error("echo", "log-probabilities of a prompt are not made; leave echo or logprobs out");
-    if (prompts_.size() * static_cast<std::size_t>(n) > static_cast<std::size_t>(kMostRequests))
+    if (prompts_.size() * static_cast<std::size_t>(asked.n) > static_cast<std::size_t>(kMostRequests))
       fields.error("n", fmt::format("prompts times n may be at most {}", kMostRequests));
+    if (scores() &&
+        (suffix_ || !asked.sampling.stop.empty() || asked.format.kind != OutputFormat::Kind::free))
+      fields.error(
+          "echo",
+          "with logprobs the prompt is part of the answer: suffix, stop and what an answer must look "
+          "like cannot go together with that");
     return fields.finish();
   }
 
  private:
-  ApiResult<std::vector<Token>> tokens_of(const Prompt& prompt, const Model& model) const {
-    const Tokenizer& tokenizer = model.tokenizer();
+  // The prompt's own log-probabilities are wanted.
+  bool scores() const { return echo_ && common_.asked.sampling.logprobs >= 0; }
+
+  // The prompt behind its first token becomes the beginning of the answer.
+  tl::expected<void, ApiError> score(Request& request, const Tokenizer& tokenizer) const {
+    std::vector<Token>& prompt = request.prompt;
+    const auto ends = [&](Token token) { return tokenizer.ends_text(token); };
+    if (std::any_of(prompt.begin() + 1, prompt.end(), ends))
+      return tl::unexpected(
+          invalid("prompt", "prompt: with echo and logprobs it may have no end of text inside"));
+    request.forced.assign(prompt.begin() + 1, prompt.end());
+    prompt.resize(1);
+    const auto total = static_cast<std::int64_t>(request.forced.size()) + answer_tokens_;
+    if (total == 0)
+      return tl::unexpected(invalid("max_tokens",
+                                    "max_tokens: the prompt is one token and no answer is wanted: there "
+                                    "is nothing to do"));
+    request.sampling.max_tokens =
+        static_cast<int>(std::min<std::int64_t>(total, std::numeric_limits<int>::max()));
+    return {};
+  }
+
+  ApiResult<std::vector<Token>> tokens_of(const Prompt& prompt, const Tokenizer& tokenizer) const {
     for (const Token token : prompt.tokens)
       if (token >= tokenizer.size())
-        return tl::unexpected(invalid("prompt", fmt::format("prompt: token {} is not in the vocabulary; ids go from 0 to {}",
-                                                            token, tokenizer.size() - 1)));
+        return tl::unexpected(
+            invalid("prompt", fmt::format("prompt: token {} is not in the vocabulary; ids go from 0 to {}",
+                                          token, tokenizer.size() - 1)));
     if (!suffix_) return prompt.tokens.empty() ? tokenizer.encode(prompt.text) : prompt.tokens;
     const std::string before = prompt.tokens.empty() ? prompt.text : tokenizer.decode(prompt.tokens);
     auto tokens = infill_prompt(tokenizer, before, *suffix_);
     if (tokens) return std::move(*tokens);
-    return tl::unexpected(invalid("suffix", "suffix: this model was not trained to fill in the middle; its vocabulary "
-                                            "has no tokens for that"));
+    return tl::unexpected(invalid("suffix",
+                                  "suffix: this model was not trained to fill in the middle; its vocabulary "
+                                  "has no tokens for that"));
   }
 
   OpenAiCommon common_;
   std::vector<Prompt> prompts_;
   std::optional<std::string> suffix_;
   bool echo_ = false;
+  int answer_tokens_ = kDefaultTokens;
 };
 
 }  // namespace

@@ -9,7 +9,8 @@ namespace {
 std::string server_event(const Json& json) { return "data: " + dump(json) + "\n\n"; }
 
 const char* finish_reason(StopReason stop, bool called) {
-  if (stop == StopReason::end_of_text || stop == StopReason::stop_string) return called ? "tool_calls" : "stop";
+  if (stop == StopReason::end_of_text || stop == StopReason::stop_string)
+    return called ? "tool_calls" : "stop";
   return "length";  // max_tokens, context_full, timed_out: stop_reason says which
 }
 
@@ -29,7 +30,8 @@ const char* OpenAiWriter::content_type() const {
 
 std::string OpenAiWriter::begin() {
   std::string out;
-  for (int i = 0; style_.stream && i < static_cast<int>(progress_.size()); ++i) out += chunks(i, opening(i), nullptr);
+  for (int i = 0; style_.stream && i < static_cast<int>(progress_.size()); ++i)
+    out += chunks(i, opening(i), nullptr);
   return out;
 }
 
@@ -114,9 +116,10 @@ Json OpenAiWriter::envelope(const char* object, Json choices) const {
 Json OpenAiWriter::usage() const {
   std::uint64_t prompt = 0, cached = 0, completion = 0;
   for (std::size_t i = 0; i < progress_.size(); ++i) {
-    completion += progress_[i].drawn;
+    const auto given = static_cast<std::uint64_t>(forced(static_cast<int>(i)));
+    completion += progress_[i].drawn - std::min<std::uint64_t>(progress_[i].drawn, given);
     if (i % static_cast<std::size_t>(style_.n) != 0) continue;
-    prompt += static_cast<std::uint64_t>(context_.prompt_tokens[i]);
+    prompt += static_cast<std::uint64_t>(context_.prompt_tokens[i]) + given;
     cached += progress_[i].stats.reused_tokens;
   }
   return {{"prompt_tokens", prompt},

@@ -33,9 +33,10 @@ class OpenAiWriter : public AnswerWriter {
   // What `text` and the tokens that are now shown add. With `last` nothing comes after it.
   virtual std::vector<Json> add(int index, std::string_view text, std::span<const ShownToken> tokens,
                                 bool last) = 0;
-  virtual Json nothing(int index) = 0;                 // a chunk that adds nothing
-  virtual Json whole(int index) = 0;                   // where nothing was streamed
+  virtual Json nothing(int index) = 0;                    // a chunk that adds nothing
+  virtual Json whole(int index) = 0;                      // where nothing was streamed
   virtual bool called_tools(int) const { return false; }  // and the answer ends for that
+  virtual int forced(int) const { return 0; }  // tokens at the answer's beginning that are the prompt's
 
   const OpenAiStyle& style() const { return style_; }
   const AnswerContext& context() const { return context_; }

@@ -12,7 +12,8 @@ void take(OutputFormat& format, OutputFormat other, Fields& fields) {
     format = std::move(other);
     return;
   }
-  fields.error(other.param, fmt::format("cannot go together with {}; one says what an answer looks like", format.param));
+  fields.error(other.param,
+               fmt::format("cannot go together with {}; one says what an answer looks like", format.param));
 }
 
 OutputFormat from_response_format(Fields& fields) {
@@ -43,7 +44,8 @@ OutputFormat from_response_format(Fields& fields) {
 
 OutputFormat read_own_format(Fields& fields) {
   OutputFormat format;
-  if (const auto grammar = fields.maybe_text("grammar")) take(format, {Kind::grammar, *grammar, "grammar"}, fields);
+  if (const auto grammar = fields.maybe_text("grammar"))
+    take(format, {Kind::grammar, *grammar, "grammar"}, fields);
   if (const Json* schema = fields.object("json_schema"))
     take(format, {Kind::json_schema, dump(*schema), "json_schema"}, fields);
   return format;
@@ -75,7 +77,8 @@ tl::expected<void, ApiError> constrain(Sampling& sampling, const OutputFormat& f
   if (format.kind == Kind::free) return {};
   auto grammar = made();
   if (!grammar)
-    return tl::unexpected(invalid(format.param, fmt::format("{}: {}", format.param, grammar.error().message)));
+    return tl::unexpected(
+        invalid(format.param, fmt::format("{}: {}", format.param, grammar.error().message)));
   sampling.grammar = *grammar;
   return {};
 }

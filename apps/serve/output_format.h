@@ -14,7 +14,8 @@ struct OutputFormat {
   std::string param;  // the field that asked for it
 };
 
-// `response_format` as OpenAI has it, and Coppice's own `grammar` and `json_schema`; more than one is an error.
+// `response_format` as OpenAI has it, and Coppice's own `grammar` and `json_schema`; more than one is an
+// error.
 OutputFormat read_format(Fields& fields);
 // Coppice's own alone, for routes without response_format; and Ollama's `format`: "json" or a schema.
 OutputFormat read_own_format(Fields& fields);

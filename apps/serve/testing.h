@@ -1,5 +1,5 @@
-// What the tests here share: a small random model, and answers written from texts that a test gives instead of an
-// engine.
+// What the tests here share: a small random model, and answers written from texts that a test gives instead
+// of an engine.
 #pragma once
 
 #include <coppice/coppice.h>

@@ -9,7 +9,8 @@ namespace {
 // A piece may end inside a character; JSON has no such strings, so its bytes are given then.
 Json piece_json(const std::string& piece) {
   const Json text = piece;
-  if (const auto back = Json::parse(dump(text), nullptr, false); back.is_string() && back == piece) return text;
+  if (const auto back = Json::parse(dump(text), nullptr, false); back.is_string() && back == piece)
+    return text;
   Json bytes = Json::array();
   for (const char byte : piece) bytes.push_back(static_cast<unsigned char>(byte));
   return bytes;
@@ -40,7 +41,8 @@ ApiResult<std::string> tokenize(std::string_view body, const Model& model) {
     conversation.messages = read_messages(fields);
     conversation.tools = read_tools(fields);
     conversation.open_answer = fields.boolean("add_generation_prompt", true);
-    if (const Json* variables = fields.object("chat_template_kwargs")) conversation.variables = dump(*variables);
+    if (const Json* variables = fields.object("chat_template_kwargs"))
+      conversation.variables = dump(*variables);
     if (text) fields.error("messages", "and a text cannot go together");
   } else if (!text) {
     fields.error("content", "is missing: a text, or messages");

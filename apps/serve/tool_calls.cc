@@ -7,10 +7,12 @@ namespace coppice::serve {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-constexpr std::size_t kLongestHeader = 200;  // bytes between a mark and the arguments of a call named outside them
+constexpr std::size_t kLongestHeader =
+    200;  // bytes between a mark and the arguments of a call named outside them
 
 // The earliest of `marks` in `text`; {npos, 0}: none.
-std::pair<std::size_t, std::size_t> find_mark(std::string_view text, std::span<const std::string_view> marks) {
+std::pair<std::size_t, std::size_t> find_mark(std::string_view text,
+                                              std::span<const std::string_view> marks) {
   std::pair<std::size_t, std::size_t> best{std::string_view::npos, 0};
   for (const std::string_view mark : marks) {
     const std::size_t at = text.find(mark);
@@ -74,10 +76,14 @@ std::vector<CallPiece> ToolCallReader::finish() {
 
 bool ToolCallReader::step(std::vector<CallPiece>& out) {
   switch (state_) {
-    case State::text: return read_text(out);
-    case State::opening: return read_opening(out);
-    case State::object: return read_object(out);
-    case State::between: return read_between();
+    case State::text:
+      return read_text(out);
+    case State::opening:
+      return read_opening(out);
+    case State::object:
+      return read_object(out);
+    case State::between:
+      return read_between();
   }
   return false;
 }
@@ -193,7 +199,9 @@ bool ToolCallReader::drop_marks() {
       held_.erase(0, size);
       continue;
     }
-    const auto begins = [&](std::string_view mark) { return mark.size() > held_.size() && mark.starts_with(held_); };
+    const auto begins = [&](std::string_view mark) {
+      return mark.size() > held_.size() && mark.starts_with(held_);
+    };
     return std::none_of(family_->drops.begin(), family_->drops.end(), begins) &&
            std::none_of(family_->opens.begin(), family_->opens.end(), begins);
   }

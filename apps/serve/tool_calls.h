@@ -1,5 +1,5 @@
-// A model's text as it comes, taken apart into what it says and the tools it calls. Text that may still become a
-// call is held back until that is clear; what turns out to be none is text again.
+// A model's text as it comes, taken apart into what it says and the tools it calls. Text that may still
+// become a call is held back until that is clear; what turns out to be none is text again.
 #pragma once
 
 #include <optional>

@@ -25,8 +25,10 @@ constexpr std::string_view kLlamaDrops[] = {";"};
 constexpr ToolFamily kFamilies[] = {
     {"deepseek", kDeepseekMarks, kDeepseekMarks, kDeepseekDrops, "name", "arguments", false, ""},
     {"mistral", kMistralMarks, kMistralMarks, {}, "name", "arguments", false, "[TOOL_CALLS]["},
-    {"command-action", kActionMarks, kActionMarks, kActionDrops, "tool_name", "parameters", false, "<|START_ACTION|>["},
-    {"command-r", kCommandMarks, kCommandMarks, kCommandDrops, "tool_name", "parameters", false, "Action: ```json\n[\n"},
+    {"command-action", kActionMarks, kActionMarks, kActionDrops, "tool_name", "parameters", false,
+     "<|START_ACTION|>["},
+    {"command-r", kCommandMarks, kCommandMarks, kCommandDrops, "tool_name", "parameters", false,
+     "Action: ```json\n[\n"},
     {"granite", kGraniteMarks, kGraniteOpens, kHermesDrops, "name", "arguments", false, "<|tool_call|>["},
     {"hermes", kHermesMarks, kHermesMarks, kHermesDrops, "name", "arguments", false, "<tool_call>\n"},
     {"llama", kLlamaMarks, kLlamaOpens, kLlamaDrops, "name", "parameters", true, ""},
@@ -36,9 +38,12 @@ constexpr ToolFamily kFamilies[] = {
 }  // namespace
 
 const ToolFamily& tool_family(std::string_view chat_template) {
-  const auto contains = [&](std::string_view mark) { return chat_template.find(mark) != std::string_view::npos; };
+  const auto contains = [&](std::string_view mark) {
+    return chat_template.find(mark) != std::string_view::npos;
+  };
   for (const ToolFamily& family : kFamilies)
-    if (family.marks.empty() || std::any_of(family.marks.begin(), family.marks.end(), contains)) return family;
+    if (family.marks.empty() || std::any_of(family.marks.begin(), family.marks.end(), contains))
+      return family;
   return kFamilies[std::size(kFamilies) - 1];
 }
 

@@ -12,7 +12,8 @@ constexpr std::size_t kLongestName = 64;
 
 bool right_name(const std::string& name) {
   const auto right = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
   };
   return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), right);
 }
@@ -46,7 +47,8 @@ bool read_list(Fields& fields, Tools& tools) {
   bool strict = false;
   const Json* list = fields.array("tools");
   if (!list) return false;
-  if (list->size() > kMostTools) fields.error("tools", fmt::format("there are {}; at most {} are possible", list->size(), kMostTools));
+  if (list->size() > kMostTools)
+    fields.error("tools", fmt::format("there are {}; at most {} are possible", list->size(), kMostTools));
   for (std::size_t i = 0; i < list->size() && fields.ok(); ++i) {
     Tool tool = read_tool((*list)[i], fmt::format("tools[{}]", i), fields, strict);
     if (tools.knows(tool.name)) fields.error("tools", fmt::format("two of them are called {}", tool.name));
@@ -67,7 +69,8 @@ void read_choice(Fields& fields, Tools& tools) {
     if (function) {
       Fields inner(*function, "tool_choice.function");
       tools.named = inner.text("name");
-      if (inner.ok() && !tools.knows(tools.named)) inner.error("name", "no tool of this request has this name");
+      if (inner.ok() && !tools.knows(tools.named))
+        inner.error("name", "no tool of this request has this name");
       if (const auto end = inner.finish(); !end) own.error(end.error());
     }
     if (const auto end = own.finish(); !end) fields.error(end.error());
@@ -99,7 +102,9 @@ bool Tools::knows(std::string_view name) const {
 
 Tools read_tool_list(Fields& fields) {
   Tools tools;
-  if (read_list(fields, tools)) fields.error("tools", "strict: a call's arguments are held to its schema only where the call is required");
+  if (read_list(fields, tools))
+    fields.error("tools",
+                 "strict: a call's arguments are held to its schema only where the call is required");
   return tools;
 }
 
@@ -111,13 +116,15 @@ Tools read_tools(Fields& fields) {
   fields.refuse("functions", "is what came before tools; use tools");
   fields.refuse("function_call", "is what came before tool_choice; use tool_choice");
   if (strict && tools.choice == Tools::Choice::automatic)
-    fields.error("tools", "strict: arguments are held to the schema only where a call is required; set tool_choice to "
-                          "\"required\" or a function, or leave strict out");
+    fields.error("tools",
+                 "strict: arguments are held to the schema only where a call is required; set tool_choice to "
+                 "\"required\" or a function, or leave strict out");
   if (!tools.offered()) tools.json.clear();
   return tools;
 }
 
-std::string forced_call_schema(const Tools& tools, std::string_view name_key, std::string_view arguments_key) {
+std::string forced_call_schema(const Tools& tools, std::string_view name_key,
+                               std::string_view arguments_key) {
   Json calls = Json::array(), definitions = Json::object();
   for (const Tool& tool : tools.list) {
     if (tools.choice == Tools::Choice::named && tool.name != tools.named) continue;

@@ -31,7 +31,8 @@ Tools read_tools(Fields& fields);
 // Ollama's: the list alone.
 Tools read_tool_list(Fields& fields);
 
-// Schema of a call that must be made, of one tool or of any: an object of its name and its arguments, by these keys.
+// Schema of a call that must be made, of one tool or of any: an object of its name and its arguments, by
+// these keys.
 std::string forced_call_schema(const Tools& tools, std::string_view name_key, std::string_view arguments_key);
 
 // What tells a model about tools whose template does not.

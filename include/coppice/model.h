@@ -89,7 +89,7 @@ struct ToolCall {
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
-  std::vector<ToolCall> tool_calls = {};      // of an assistant's message
+  std::vector<ToolCall> tool_calls = {};     // of an assistant's message
   std::string tool_call_id = {}, name = {};  // of a tool's: which call it answers, and the tool's name
 };
 

@@ -101,7 +101,7 @@ class Load:
         kind = chance.randrange(5)
         if kind == 0:
             status, data = server.rest_of(self.server.raw(bytes(chance.randrange(256) for _ in range(chance.randrange(1, 2000))) + b"\r\n\r\n"))
-            self.expect("noise", status, {400, 408, 431, 505, None}, data)
+            self.expect("noise", status, {400, 408, 431, 501, 505, None}, data)
         elif kind == 1:
             status, _, data = self.server.request("POST", "/v1/completions", json.dumps(body(chance)).encode()[:chance.randrange(1, 60)])
             self.expect("broken JSON", status, {400}, data)
@@ -149,8 +149,8 @@ class Load:
         status, _, data = self.server.get(path)
         self.expect("look", status, {200}, data)
         if chance.random() < 0.5:
-            status, _, data = self.server.request("POST", "/v1/tokenize", {"prompt": chance.choice(PROMPTS)})
-            self.note("tokenize", status)
+            status, _, data = self.server.request("POST", "/v1/tokenize", {"text": chance.choice(PROMPTS)})
+            self.expect("tokenize", status, {200}, data)
 
     KINDS = [(whole, 6), (chat, 4), (stream, 8), (leave, 6), (nonsense, 4), (huge, 1), (slow_reader, 1), (slow_sender, 1), (look, 3)]
 
@@ -221,7 +221,7 @@ def main():
     parser.add_argument("options", nargs="*", help="for coppice serve, behind --")
     given = parser.parse_args()
     server.coppice = str(pathlib.Path(given.coppice).resolve())
-    running = server.Server("--parallel", 4, "--queue", 40, "-c", 1024, "--head-seconds", 2, "--engine-idle-seconds", 5, *given.options).ready()
+    running = server.Server("--parallel", 4, "--queue", 40, "-c", 1024, "--head-seconds", 2, "--engine-idle-seconds", 5, "--engines", 4, *given.options).ready()
     load = Load(running, given.seed)
     load.run(given.people, given.minutes * 60)
     for name, count in sorted(load.counts.items()):

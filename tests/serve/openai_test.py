@@ -93,6 +93,19 @@ class OpenAi(server.Case):
     def test_echo_puts_the_prompt_before_the_answer(self):
         self.assertEqual(self.complete(echo=True).choices[0].text, "the quick brown" + self.complete().choices[0].text)
 
+    def test_a_prompt_is_scored_with_echo_and_logprobs(self):
+        whole = self.complete("the quick brown fox", echo=True, logprobs=1, max_tokens=4, temperature=0)
+        logprobs = whole.choices[0].logprobs
+        self.assertEqual(whole.choices[0].text, self.complete("the quick brown fox", echo=True, max_tokens=4, temperature=0).choices[0].text)
+        self.assertEqual("".join(logprobs.tokens), whole.choices[0].text)
+        self.assertEqual(len(logprobs.token_logprobs), whole.usage.total_tokens)
+        self.assertIsNone(logprobs.token_logprobs[0])
+        self.assertTrue(all(value <= 0 for value in logprobs.token_logprobs[1:]))
+        self.assertEqual(whole.usage.completion_tokens, 4)
+        scored = self.complete("the quick brown fox", echo=True, logprobs=1, max_tokens=0, temperature=0)
+        self.assertEqual(scored.choices[0].text, "the quick brown fox")
+        self.assertEqual(scored.choices[0].logprobs.token_logprobs, logprobs.token_logprobs[:-4])
+
     def test_a_stop_string_ends_the_answer_before_it(self):
         text = self.complete(temperature=0, max_tokens=30).choices[0].text
         stop = text[6:8]
