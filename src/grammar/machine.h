@@ -59,7 +59,7 @@ class Machine {
   static constexpr std::size_t kMostPlaces = 4096;   // of a state or a stack
   static constexpr std::uint32_t kManyStates = 1u << 12;
   static constexpr std::size_t kManyPlaces = std::size_t{1} << 18;
-  static constexpr std::uint32_t kMostStates = 1u << 16;
+  static constexpr std::uint32_t kMostStates = 1u << 15;
   static constexpr std::size_t kMostInAll = std::size_t{1} << 21;
 
   std::size_t at(StateId state, std::uint8_t byte) const {
