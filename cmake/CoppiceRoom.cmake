@@ -2,6 +2,8 @@
 #   src/NAME/*.cc        the library coppice_NAME
 #   src/NAME/*_test.cc   the test binary NAME_tests, run by ctest case by case
 #   src/NAME/*_ISA.cc, ISA as below   compiled with that instruction set's flags, and nothing else is
+# Libraries (but train's) are position-independent, so that the Python package's extension, and shared libraries of others, can be made of them: with
+# hidden names that is the code which executables get anyway.
 
 set(COPPICE_FLAGS -ffp-contract=off -fno-math-errno -fno-trapping-math -fvisibility=hidden
                   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
@@ -48,6 +50,9 @@ function(coppice_room name)
   endif()
   if(sources)
     add_library(coppice_${name} STATIC ${sources})
+    if(headers STREQUAL room)
+      set_target_properties(coppice_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    endif()
     set(scope PUBLIC)
   else()
     add_library(coppice_${name} INTERFACE)

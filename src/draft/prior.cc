@@ -300,7 +300,7 @@ std::string to_string(const PriorSection& section) {
 }
 
 std::string to_string(const MixerPrior& prior) {
-  std::string text = std::string(kPriorMagic) + "\n";
+  std::string text = fmt::format("{}\n", kPriorMagic);
   for (const PriorSection& section : prior.sections) text += to_string(section);
   return text;
 }
