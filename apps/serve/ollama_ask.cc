@@ -85,25 +85,25 @@ void OllamaAsk::read_prompt(Fields& fields) {
 }
 
 // A model without a template goes on with the prompt as it is.
-ApiResult<ChatPrompt> OllamaAsk::prompt(const Model& model) const {
-  if (chats_) return make_chat_prompt(conversation_, model);
-  const Tokenizer& tokenizer = model.tokenizer();
+ApiResult<ChatPrompt> OllamaAsk::prompt(const Model& loaded) const {
+  if (chats_) return make_chat_prompt(conversation_, loaded);
+  const Tokenizer& tokenizer = loaded.tokenizer();
   if (suffix_) {
     auto tokens = infill_prompt(tokenizer, prompt_, *suffix_);
     if (tokens) return ChatPrompt{std::move(*tokens), {}};
     return tl::unexpected(invalid("suffix", "suffix: this model was not trained to fill in the middle"));
   }
-  if (raw_ || (system_.empty() && !model.chat_template())) return ChatPrompt{tokenizer.encode(prompt_), {}};
+  if (raw_ || (system_.empty() && !loaded.chat_template())) return ChatPrompt{tokenizer.encode(prompt_), {}};
   Conversation conversation = conversation_;
   if (!system_.empty()) conversation.messages.push_back({"system", system_});
   conversation.messages.push_back({"user", prompt_});
-  return make_chat_prompt(conversation, model);
+  return make_chat_prompt(conversation, loaded);
 }
 
-ApiResult<std::vector<Request>> OllamaAsk::requests(const Model& model) const {
-  auto made = prompt(model);
+ApiResult<std::vector<Request>> OllamaAsk::requests(const Model& loaded) const {
+  auto made = prompt(loaded);
   if (!made) return tl::unexpected(made.error());
-  auto requests = make_requests(asked_, *this, {std::move(made->tokens)}, model);
+  auto requests = make_requests(asked_, *this, {std::move(made->tokens)}, loaded);
   if (!requests || !context_) return requests;
   Request& request = requests->front();
   const auto length = static_cast<std::int64_t>(request.prompt.size());
@@ -117,7 +117,7 @@ ApiResult<std::vector<Request>> OllamaAsk::requests(const Model& model) const {
   return requests;
 }
 
-std::unique_ptr<AnswerWriter> OllamaAsk::writer(const Model& model, AnswerContext context) const {
+std::unique_ptr<AnswerWriter> OllamaAsk::writer(const Model& loaded, AnswerContext context) const {
   OllamaStyle style;
   style.stream = stream;
   style.chats = chats_;
@@ -125,8 +125,8 @@ std::unique_ptr<AnswerWriter> OllamaAsk::writer(const Model& model, AnswerContex
   style.stats = speculation && speculation->stats;
   CallStyle calls;
   calls.tools = conversation_.tools;
-  if (calls.tools.offered()) calls.family = &family_of(conversation_, model);
-  return std::make_unique<OllamaWriter>(style, model, std::move(context), calls);
+  if (calls.tools.offered()) calls.family = &family_of(conversation_, loaded);
+  return std::make_unique<OllamaWriter>(style, loaded, std::move(context), calls);
 }
 
 ApiResult<std::unique_ptr<Ask>> parse_ollama(bool chats, const Json& body) {

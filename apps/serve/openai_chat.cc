@@ -14,22 +14,22 @@ constexpr int kMostLogprobs = 20;
 
 class ChatAsk : public Ask {
  public:
-  ApiResult<std::vector<Request>> requests(const Model& model) const override {
-    auto prompt = make_chat_prompt(conversation_, model);
+  ApiResult<std::vector<Request>> requests(const Model& loaded) const override {
+    auto prompt = make_chat_prompt(conversation_, loaded);
     if (!prompt) return tl::unexpected(prompt.error());
     Asked asked = common_.asked;
     if (prompt->format.kind != OutputFormat::Kind::free) asked.format = prompt->format;
-    return make_requests(asked, *this, {std::move(prompt->tokens)}, model);
+    return make_requests(asked, *this, {std::move(prompt->tokens)}, loaded);
   }
 
-  std::unique_ptr<AnswerWriter> writer(const Model& model, AnswerContext context) const override {
+  std::unique_ptr<AnswerWriter> writer(const Model& loaded, AnswerContext context) const override {
     OpenAiStyle style = style_of(common_, *this);
     style.object = "chat.completion";
     style.chunk_object = "chat.completion.chunk";
     CallStyle calls;
     calls.tools = conversation_.tools;
-    if (calls.tools.offered()) calls.family = &family_of(conversation_, model);
-    return std::make_unique<ChatWriter>(style, model, std::move(context), calls);
+    if (calls.tools.offered()) calls.family = &family_of(conversation_, loaded);
+    return std::make_unique<ChatWriter>(style, loaded, std::move(context), calls);
   }
 
   tl::expected<void, ApiError> read(const Json& body) {

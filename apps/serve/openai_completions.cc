@@ -63,24 +63,24 @@ std::vector<Prompt> read_prompts(Fields& fields) {
 
 class CompletionAsk : public Ask {
  public:
-  ApiResult<std::vector<Request>> requests(const Model& model) const override {
+  ApiResult<std::vector<Request>> requests(const Model& loaded) const override {
     std::vector<std::vector<Token>> prompts;
     for (const Prompt& prompt : prompts_) {
-      auto tokens = tokens_of(prompt, model.tokenizer());
+      auto tokens = tokens_of(prompt, loaded.tokenizer());
       if (!tokens) return tl::unexpected(tokens.error());
       prompts.push_back(std::move(*tokens));
     }
-    auto requests = make_requests(common_.asked, *this, std::move(prompts), model);
+    auto requests = make_requests(common_.asked, *this, std::move(prompts), loaded);
     if (!requests || !scores()) return requests;
     for (Request& request : *requests)
-      if (const auto right = score(request, model.tokenizer()); !right) return tl::unexpected(right.error());
+      if (const auto right = score(request, loaded.tokenizer()); !right) return tl::unexpected(right.error());
     return requests;
   }
 
-  std::unique_ptr<AnswerWriter> writer(const Model& model, AnswerContext context) const override {
+  std::unique_ptr<AnswerWriter> writer(const Model& loaded, AnswerContext context) const override {
     OpenAiStyle style = style_of(common_, *this);
     style.object = style.chunk_object = "text_completion";
-    const Tokenizer& tokenizer = model.tokenizer();
+    const Tokenizer& tokenizer = loaded.tokenizer();
     std::vector<std::string> echoes;
     std::vector<Scored> scored;
     for (const Prompt& prompt : prompts_) {
@@ -93,7 +93,7 @@ class CompletionAsk : public Ask {
         echoes.push_back(prompt.tokens.empty() ? prompt.text : tokenizer.decode(prompt.tokens));
       }
     }
-    return std::make_unique<CompletionWriter>(style, model, std::move(context), echoes, scored);
+    return std::make_unique<CompletionWriter>(style, loaded, std::move(context), echoes, scored);
   }
 
   tl::expected<void, ApiError> read(const Json& body) {
