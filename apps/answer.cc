@@ -125,6 +125,12 @@ void AnswerPrinter::show_node(const TreeTrace& tree, int node, int indent) const
   }
 }
 
+void note_beyond_training(const Generation& answer, int trained) {
+  const auto tokens = answer.stats.prompt_tokens + answer.tokens.size();
+  if (tokens > static_cast<std::size_t>(trained))
+    note("[longer than the {} tokens the model was trained on: it may be nonsense]\n", trained);
+}
+
 std::string printable(std::string_view bytes) {
   std::string out;
   while (!bytes.empty()) {

@@ -39,6 +39,9 @@ class AnswerPrinter {
   std::deque<std::pair<std::size_t, int>> unpainted_;  // bytes that a token brought, its source
 };
 
+// Says so where prompt and answer together are longer than the `trained` tokens the model knows.
+void note_beyond_training(const Generation& answer, int trained);
+
 // A token's text as one printable word: "\n" as \n, bytes that are no text as \xNN.
 std::string printable(std::string_view bytes);
 

@@ -301,6 +301,7 @@ Status Chat::answer() {
   } else if (generation->stop == StopReason::cancelled) {
     note("[stopped]\n");
   }
+  note_beyond_training(*generation, model_.info().context_length);
   if (!flags_.quiet) note("[{}]\n", summary(generation->stats));
   total_.add(generation->stats);
   messages_.push_back({"assistant", generation->text});

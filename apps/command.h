@@ -34,5 +34,7 @@ void add_train(CLI::App& app, const Choose& choose);
 void add_quantize(CLI::App& app, const Choose& choose);
 void add_importance(CLI::App& app, const Choose& choose);
 void add_serve(CLI::App& app, const Choose& choose);
+void add_completions(CLI::App& app, const Choose& choose);
+void add_man(CLI::App& app, const Choose& choose);  // after all others, whose pages it offers
 
 }  // namespace coppice::app

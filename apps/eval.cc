@@ -124,7 +124,9 @@ void add_eval(CLI::App& app, const Choose& choose) {
   });
   CLI::App* logits = add(*eval, *flags, "logits", "logits of every position as float32 .npy [tokens, vocab]");
   logits->add_option("-o,--output", flags->output, ".npy file")->required();
-  logits->add_option("--cache", flags->cache, "KV cache: f32, f16, q8_0")->capture_default_str();
+  logits->add_option("--cache", flags->cache, "KV cache")
+      ->check(one_of("f32|f16|q8_0"))
+      ->capture_default_str();
   logits->callback([flags, choose] {
     choose([flags] {
       return with_tokens(*flags,
@@ -140,7 +142,7 @@ void add_eval(CLI::App& app, const Choose& choose) {
                    "at each position: one from the target's states, the rest from its own")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
-  head->add_option("--cache", flags->cache, "KV cache: f32, f16, q8_0")->capture_default_str();
+  head->add_option("--cache", flags->cache, "KV cache")->check(one_of("f32|f16|q8_0"))->capture_default_str();
   head->callback([flags, choose] {
     choose([flags] {
       return with_tokens(*flags, [&](auto& m, auto& t) {

@@ -110,8 +110,7 @@ Result<Asked> check(const Generate& flags) {
 void say_how_it_ended(const Generate& flags, const Generation& answer, int context, int trained) {
   if (answer.stop == StopReason::context_full)
     note("[stopped: the context of {} tokens is full; -c makes it larger]\n", context);
-  if (static_cast<int>(answer.stats.prompt_tokens) + static_cast<int>(answer.tokens.size()) > trained)
-    note("[longer than the {} tokens the model was trained on: it may be nonsense]\n", trained);
+  note_beyond_training(answer, trained);
   if (answer.stop == StopReason::cancelled) note("[stopped]\n");
   if (answer.stop == StopReason::timed_out) note("[stopped: {} seconds are over]\n", flags.timeout);
   if (!flags.quiet) note("[{}]\n", summary(answer.stats));

@@ -13,8 +13,9 @@ namespace {
 using namespace coppice::app;
 
 constexpr void (*kCommands[])(CLI::App&, const Choose&) = {
-    add_generate, add_chat,  add_bench, add_corpus,       add_eval,  add_tokenize, add_inspect,    add_info,
-    add_models,   add_ngram, add_slice, add_random_model, add_train, add_quantize, add_importance, add_serve,
+    add_generate, add_chat,     add_bench,      add_corpus, add_eval,        add_tokenize,
+    add_inspect,  add_info,     add_models,     add_ngram,  add_slice,       add_random_model,
+    add_train,    add_quantize, add_importance, add_serve,  add_completions, add_man,
 };
 
 // "coppice ngram build": the command that was named, with what it belongs to.

@@ -187,6 +187,7 @@ void SamplingFlags::add(CLI::App& app) {
                  "keyed: the same text as without speculation; rejection: the classic rule, the same "
                  "distribution but not the same text, its guesses drawn from the draft model")
       ->group(group)
+      ->check(one_of("keyed|rejection"))
       ->capture_default_str();
 }
 
@@ -254,6 +255,7 @@ void SpeculationFlags::add(CLI::App& app, bool drafters) {
                  "adaptive-paper or adaptive-fitted (rules of confidence, with options as in "
                  "\"adaptive-paper(batch=8)\": docs/policies.md)")
       ->group(group)
+      ->check(one_of("auto|fixed|adaptive-paper|adaptive-fitted"))
       ->capture_default_str();
 }
 
@@ -268,7 +270,7 @@ void EngineFlags::add(CLI::App& app) {
   app.add_option("-c,--context", context, "tokens of prompt and answer; 0: the model's, up to 4096")
       ->check(CLI::Range(0, kMostContext))
       ->capture_default_str();
-  app.add_option("--cache", cache, "KV cache: f32, f16, q8_0")->capture_default_str();
+  app.add_option("--cache", cache, "KV cache")->check(one_of("f32|f16|q8_0"))->capture_default_str();
   app.add_option("--chunk", chunk, "prompt tokens a pass, at most")
       ->check(CLI::Range(1, kMostChunk))
       ->capture_default_str();
@@ -289,6 +291,10 @@ Result<EngineOptions> EngineFlags::resolve(const Speculation& speculation) const
     return fail(fmt::format("--cache {}: there is f32, f16 and q8_0", cache));
   }
   return out;
+}
+
+CLI::Validator one_of(const std::string& words) {
+  return {[](std::string&) { return std::string(); }, words};
 }
 
 CLI::Validator at_least(int least) {

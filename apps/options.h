@@ -79,6 +79,9 @@ struct EngineFlags {
 
 // A check for unsigned numbers: they are parsed by strtoull, which takes -1 for 2^64 - 1.
 std::string not_negative(const std::string& text);
+// The words that an option takes ("f32|f16|q8_0"), for its help, its manual page and the shells' completions.
+// The command judges them.
+CLI::Validator one_of(const std::string& words);
 // Refuses whole numbers below `least`.
 CLI::Validator at_least(int least);
 

@@ -2,16 +2,21 @@
 #   src/NAME/*.cc        the library coppice_NAME
 #   src/NAME/*_test.cc   the test binary NAME_tests, run by ctest case by case
 #   src/NAME/*_ISA.cc, ISA as below   compiled with that instruction set's flags, and nothing else is
+# Libraries (but train's) are position-independent, so that the Python package's extension, and shared libraries of others, can be made of them: with
+# hidden names that is the code which executables get anyway.
 
 set(COPPICE_FLAGS -ffp-contract=off -fno-math-errno -fno-trapping-math -fvisibility=hidden
                   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
-# GCC 12 sees overflows in inlined strings that are not there.
+# GCC 12 sees overflows and bounds in inlined strings that are not there.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  list(APPEND COPPICE_FLAGS -Wno-restrict -Wno-stringop-overflow)
+  list(APPEND COPPICE_FLAGS -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
 if(COPPICE_WERROR)
   list(APPEND COPPICE_FLAGS -Werror)
 endif()
+
+# What tests themselves do is little: half of the time that a compiler takes for a better program is more than that brings.
+set(COPPICE_TEST_FLAGS -O1)
 
 # The instruction sets of the processor we build for; on another one their files are empty.
 set(COPPICE_ISAS)
@@ -30,9 +35,14 @@ set(COPPICE_ISA_neondot -march=armv8.2-a+dotprod)
 
 enable_testing()
 include(GoogleTest)
+include(CoppicePrecompile)
 
 function(coppice_room name)
   cmake_parse_arguments(ROOM "" "" "DEPS;LIBRARIES" ${ARGN})
+  set(headers room)
+  if("coppice_torch" IN_LIST ROOM_LIBRARIES)
+    set(headers torch)
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*_test.cc)
   if(tests)
@@ -40,6 +50,9 @@ function(coppice_room name)
   endif()
   if(sources)
     add_library(coppice_${name} STATIC ${sources})
+    if(headers STREQUAL room)
+      set_target_properties(coppice_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    endif()
     set(scope PUBLIC)
   else()
     add_library(coppice_${name} INTERFACE)
@@ -53,18 +66,24 @@ function(coppice_room name)
   endforeach()
   if(sources)
     target_compile_options(coppice_${name} PRIVATE ${COPPICE_FLAGS})
+    coppice_precompile(coppice_${name} ${headers})
     foreach(isa ${COPPICE_ISAS})
       foreach(source ${sources})
         if(source MATCHES "_${isa}\\.cc$")
-          set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${COPPICE_ISA_${isa}}")
+          set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${COPPICE_ISA_${isa}}" SKIP_PRECOMPILE_HEADERS ON)
         endif()
       endforeach()
     endforeach()
   endif()
   if(tests AND COPPICE_TESTS)
     add_executable(${name}_tests ${tests})
-    target_compile_options(${name}_tests PRIVATE ${COPPICE_FLAGS} -Wno-conversion)
+    target_compile_options(${name}_tests PRIVATE ${COPPICE_FLAGS} -Wno-conversion ${COPPICE_TEST_FLAGS})
     target_link_libraries(${name}_tests PRIVATE coppice_${name} GTest::gtest GTest::gtest_main)
+    if(headers STREQUAL room)
+      coppice_precompile(${name}_tests test ${COPPICE_TEST_FLAGS})
+    else()
+      coppice_precompile(${name}_tests ${headers})
+    endif()
     gtest_discover_tests(${name}_tests TEST_PREFIX "${name}/" PROPERTIES LABELS ${name}
                          DISCOVERY_MODE PRE_TEST)
   endif()

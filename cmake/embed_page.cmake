@@ -1,5 +1,6 @@
 # Writes a C++ file with the page: cmake -DPAGE=FOLDER -DOUTPUT=FILE.cc -P embed_page.cmake
 # Every file of the folder goes in twice, as it is and compressed, with its type and a hash of its bytes.
+cmake_minimum_required(VERSION 3.22)
 if(NOT PAGE OR NOT OUTPUT)
   message(FATAL_ERROR "embed_page.cmake: -DPAGE=FOLDER and -DOUTPUT=FILE are wanted")
 endif()

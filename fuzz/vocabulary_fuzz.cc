@@ -71,6 +71,9 @@ void use(const Tokenizer& tokenizer) {
   const auto rendered = chat->text(messages);
   const auto prompt = chat->tokens(tokenizer, messages);  // a template may refuse; then both fail
   COPPICE_CHECK(rendered.has_value() == prompt.has_value());
+  for (const auto& beside : {chat->before_message(tokenizer), chat->before_answer(tokenizer)})
+    for (std::size_t i = 0; beside && i < beside->size(); ++i)
+      COPPICE_CHECK((*beside)[i] >= 0 && (*beside)[i] < tokenizer.size());
 }
 
 }  // namespace

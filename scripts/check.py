@@ -12,6 +12,7 @@ import check_files
 import check_layers
 import check_style
 import check_symbols
+import make_models_doc
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "dev"
@@ -51,6 +52,7 @@ def main():
         ("file sizes", lambda: check_files.sizes(ROOT, files)),
         ("links in documents", lambda: check_files.links(ROOT, files)),
         ("a README in each room", lambda: check_files.readmes(ROOT, files)),
+        ("a judge for each row of docs/models.md", lambda: make_models_doc.check(ROOT, files)),
         ("no paths of one machine", lambda: check_files.machine_paths(ROOT, files)),
         ("no weak symbols in ISA objects", lambda: check_symbols.check(ROOT, BUILD)),
         ("format", lambda: check_style.formatting(ROOT, files)),

@@ -8,6 +8,7 @@ import check_files
 import check_layers
 import check_style
 import check_symbols
+import make_models_doc
 
 
 class Tree(unittest.TestCase):
@@ -114,12 +115,60 @@ class Style(Tree):
         list(check_style.formatting(self.root, ["a.cc"], fix=True))
         self.assertEqual(self.found(check_style.formatting, "a.cc"), [])
 
+    def test_the_lint_reads_files_without_precompiled_headers(self):
+        command = "g++ -DX=1 -O2 -Winvalid-pch -include /b/headers.dir/cmake_pch.hxx -include config.h -o a.o -c a.cc"
+        self.assertEqual(check_style.without_precompiled(command), "g++ -DX=1 -O2 -include config.h -o a.o -c a.cc")
+
     def test_the_lint_looks_again_when_an_included_header_changes(self):
         self.write("src/base/a.h", "int a;\n")
         self.write("src/base/a.cc", '#include "base/a.h"\n')
         before = check_style.fingerprint(self.root, "src/base/a.cc", "g++", b"")
         self.write("src/base/a.h", "int b;\n")
         self.assertNotEqual(before, check_style.fingerprint(self.root, "src/base/a.cc", "g++", b""))
+
+
+class Models(Tree):
+    """The files that the page is made of, as they are, each test with one of them changed."""
+
+    def setUp(self):
+        super().setUp()
+        real = pathlib.Path(__file__).resolve().parents[1]
+
+        class Copying(make_models_doc.Sources):
+            def text(sources, path):
+                self.write(path, super().text(path))
+                return super().text(path)
+
+        for path in (real / "tests/judge/templates").glob("*.jinja"):
+            self.write(path.relative_to(real), path.read_text())
+        self.write(make_models_doc.PAGE, make_models_doc.page(Copying(real)))
+        if (real / "bench/kernels.json").is_file():
+            self.write("bench/kernels.json", (real / "bench/kernels.json").read_text())
+
+    def problems_with(self, path, before, after):
+        text = (self.root / path).read_text()
+        self.assertIn(before, text)
+        self.write(path, text.replace(before, after, 1))
+        return "\n".join(make_models_doc.check(self.root))
+
+    def test_a_tree_in_order_has_no_problem(self):
+        self.assertEqual(list(make_models_doc.check(self.root)), [])
+
+    def test_a_row_without_a_judge_is_named(self):
+        self.assertIn("architecture granite has a row and no judge", self.problems_with("tests/architectures.json", '"granite": {', '"marble": {'))
+        self.assertIn("splitting rule falcon has a row and no judge", self.problems_with("tests/judge/tokenizer_rules.py", '"falcon": rule', '"eagle": rule'))
+
+    def test_a_judge_that_no_longer_takes_every_row_is_named(self):
+        found = self.problems_with("tests/judge/formats_against_gguf.py", "in formats.names()", 'in ["Q4_0"]')
+        self.assertIn("tests/judge/formats_against_gguf.py has no `for each in formats.names():` any more", found)
+
+    def test_a_judge_that_is_not_there_is_named(self):
+        (self.root / "tests/judge/kl_judge.py").unlink()
+        self.assertIn("tests/judge/kl_judge.py is not there", "\n".join(make_models_doc.check(self.root)))
+
+    def test_a_row_that_the_page_lacks_makes_it_stale(self):
+        found = self.problems_with("src/quant/format_rows.inc", "COPPICE_FORMAT( 2, Q4_0", "COPPICE_FORMAT( 4, Q4_2")
+        self.assertIn("docs/models.md is not what the sources say", found)
 
 
 if __name__ == "__main__":

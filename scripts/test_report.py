@@ -23,7 +23,7 @@ def summarise(root):
         lines += [f"  {name}: {line}" for line in marked]
         left_out = case.find("skipped")
         why = left_out.get("message", "") if left_out is not None else ""
-        if case.get("status") == "fail" or case.find("failure") is not None:
+        if case.get("status") == "fail" or any(case.find(kind) is not None for kind in ("failure", "error")):
             failed.append(name)
         elif case.get("status") == "notrun" and not why.startswith("SKIP_"):  # ctest fails then: it could not start it
             failed.append(f"{name}: {why or 'did not run'}")

@@ -34,6 +34,10 @@ class TestReport(unittest.TestCase):
         self.assertEqual((passed, failed, skipped), (0, 1, 0))
         self.assertEqual(lines, ["FAILED: e: Unable to find executable"])
 
+    def test_what_pytest_calls_an_error_has_failed(self):
+        report = '<testsuites><testsuite><testcase name="f"><error message="no fixture"/></testcase></testsuite></testsuites>'
+        self.assertEqual(test_report.summarise(ElementTree.fromstring(report))[:3], (0, 1, 0))
+
     def test_an_empty_run_has_no_passes(self):
         self.assertEqual(test_report.summarise(ElementTree.fromstring("<testsuite/>"))[0], 0)
 

@@ -30,8 +30,8 @@ double seconds(std::chrono::steady_clock::duration time) {
 std::string address(const net::ip::tcp::socket& socket) {
   boost::system::error_code ignored;
   const auto peer = socket.remote_endpoint(ignored);
-  const std::string host = peer.address().to_string();
-  return fmt::format(peer.address().is_v6() ? "[{}]:{}" : "{}:{}", host, peer.port());
+  const bool v6 = peer.address().is_v6();
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", peer.address().to_string(), v6 ? "]" : "", peer.port());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <coppice/bench.h>
 #include <coppice/corpus.h>
 #include <coppice/decision.h>
+#include <coppice/drafter.h>
 #include <coppice/engine.h>
 #include <coppice/error.h>
 #include <coppice/grammar.h>

@@ -1,6 +1,7 @@
 // The engine: requests in, tokens out, several per pass of the model. One thread at a time may call it.
 #pragma once
 
+#include <coppice/drafter.h>
 #include <coppice/error.h>
 #include <coppice/model.h>
 #include <coppice/request.h>
@@ -27,6 +28,7 @@ struct EngineOptions {
   int positions = 0;     // tokens the cache holds for all requests together; 0: max_requests times context
   KvType cache = KvType::f16;
   Speculation speculation;
+  std::vector<NamedDrafter> custom_drafters;  // names that speculation.drafters may use
 };
 
 class Engine {

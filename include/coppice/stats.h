@@ -14,6 +14,8 @@ struct SourceStats {
   std::string name;            // of the drafter in the mix, "lookup"
   std::uint64_t proposed = 0;  // guesses it made or shared
   std::uint64_t accepted = 0;  // of those, taken by the target
+  std::uint64_t failures = 0;  // calls of a custom drafter (drafter.h) that failed: no guess
+  std::string problem = {};    // the first of them, as a sentence
 };
 
 struct Stats {

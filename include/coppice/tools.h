@@ -43,7 +43,11 @@ struct Perplexity {
 Result<Perplexity> perplexity(const Model& model, std::span<const Token> tokens,
                               const PerplexityOptions& options);
 
-// Logits of every position as float32 .npy [tokens, vocab]. Cache as given ("f32", "f16", "q8_0").
+// Logits of every position into `out`, [tokens, vocab]: what the model says of the next token behind each.
+// Cache as given ("f32", "f16", "q8_0").
+Status read_logits(const Model& model, std::span<const Token> tokens, std::span<float> out,
+                   const std::string& cache = "f32");
+// The same as float32 .npy.
 Status write_logits(const Model& model, std::span<const Token> tokens, const std::string& path,
                     const std::string& cache = "f32");
 // What a draft head (a file of architecture eagle3) says along a text, as float32 .npy

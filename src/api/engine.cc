@@ -10,6 +10,7 @@
 #include "api/impl.h"
 #include "base/check.h"
 #include "base/os.h"
+#include "draft/custom_drafter.h"
 #include "draft/expression.h"
 #include "draft/prior.h"
 #include "draft/registry.h"
@@ -82,11 +83,13 @@ core::DraftEnvironment draft_environment(const Model::Impl& target, const Engine
   environment.sequences = options.max_requests;
   environment.context = options.context;
   environment.cache_type = cache_type(options.cache);
+  environment.custom = options.custom_drafters;
   add_draft_files(environment, *target.pool);
   return environment;
 }
 
 Result<std::unique_ptr<core::Grower>> make_grower(const Model::Impl& target, const EngineOptions& options) {
+  COPPICE_TRY_STATUS(core::check_custom_drafters(options.custom_drafters));
   COPPICE_TRY(auto mix, core::parse_drafters(options.speculation.drafters));
   if (mix.empty() || options.speculation.nodes == 0) return nullptr;
   COPPICE_TRY(auto grower, core::make_grower(mix, draft_environment(target, options)));

@@ -172,23 +172,47 @@ Result<Perplexity> perplexity(const Model& model, std::span<const Token> tokens,
   return result;
 }
 
-Status write_logits(const Model& model, std::span<const Token> tokens, const std::string& path,
-                    const std::string& cache) {
+namespace {
+
+// One row of logits for each token, in order.
+Status each_logits(const Model& model, std::span<const Token> tokens, const std::string& cache,
+                   const std::function<Status(std::span<const float>)>& row) {
   COPPICE_TRY_STATUS(check_tokens(model, tokens));
   COPPICE_TRY(core::CacheType type, cache_type(cache));
   COPPICE_TRY(Reader reader, Reader::make(model, static_cast<int>(tokens.size()), type));
-  return write_npy(
-      path, "<f4", tokens.size(), static_cast<std::size_t>(model.info().vocab),
-      [&](const core::Append& append) -> Status {
-        for (std::size_t begin = 0; begin < tokens.size(); begin += kChunk) {
-          const std::size_t count = std::min<std::size_t>(kChunk, tokens.size() - begin);
-          COPPICE_TRY_STATUS(reader.read(tokens.subspan(begin, count), core::kLogits));
-          for (std::size_t i = 0; i < count; ++i) {
-            COPPICE_TRY_STATUS(append(std::as_bytes(reader.context->logits(static_cast<int>(i)))));
-          }
-        }
-        return {};
-      });
+  for (std::size_t begin = 0; begin < tokens.size(); begin += kChunk) {
+    const std::size_t count = std::min<std::size_t>(kChunk, tokens.size() - begin);
+    COPPICE_TRY_STATUS(reader.read(tokens.subspan(begin, count), core::kLogits));
+    for (std::size_t i = 0; i < count; ++i) {
+      COPPICE_TRY_STATUS(row(reader.context->logits(static_cast<int>(i))));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_logits(const Model& model, std::span<const Token> tokens, std::span<float> out,
+                   const std::string& cache) {
+  const auto vocab = static_cast<std::size_t>(model.info().vocab);
+  if (out.size() != tokens.size() * vocab)
+    return fail(fmt::format("logits of {} tokens are {} numbers; there is room for {}", tokens.size(),
+                            tokens.size() * vocab, out.size()));
+  return each_logits(model, tokens, cache, [&](std::span<const float> logits) -> Status {
+    std::copy(logits.begin(), logits.end(), out.begin());
+    out = out.subspan(vocab);
+    return {};
+  });
+}
+
+Status write_logits(const Model& model, std::span<const Token> tokens, const std::string& path,
+                    const std::string& cache) {
+  return write_npy(path, "<f4", tokens.size(), static_cast<std::size_t>(model.info().vocab),
+                   [&](const core::Append& append) {
+                     return each_logits(model, tokens, cache, [&](std::span<const float> logits) {
+                       return append(std::as_bytes(logits));
+                     });
+                   });
 }
 
 Status write_layers(const Model& model, std::span<const Token> tokens, const std::string& folder) {

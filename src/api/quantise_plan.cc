@@ -25,21 +25,19 @@ constexpr QuantizeMix kMixes[] = {
     {"Q5_K_M", 17, "Q5_K", "Q5_K", "Q5_K", "Q6_K", BetterBlocks::some,  "Q6_K"},
 };
 
-// What general.file_type says of a file whose matrices are nearly all of one format.
-struct FileType { std::string_view format; std::uint32_t number; };
-constexpr FileType kFileTypes[] = {
-    {"F32", 0}, {"F16", 1}, {"Q4_0", 2}, {"Q4_1", 3}, {"Q8_0", 7}, {"Q5_0", 8}, {"Q5_1", 9}, {"Q2_K", 10},
-    {"Q3_K", 11}, {"Q4_K", 14}, {"Q5_K", 16}, {"Q6_K", 18}, {"IQ4_NL", 25}, {"IQ4_XS", 30}, {"BF16", 32},
-    {"MXFP4", 38},
-};
-
 // For rows that are no whole blocks of 256: the format of blocks of 32 with as many bits or a few more.
 struct Narrow { std::string_view format, instead; };
 constexpr Narrow kNarrow[] = {
-    {"Q2_K", "IQ4_NL"}, {"Q3_K", "IQ4_NL"}, {"IQ4_XS", "IQ4_NL"}, {"Q4_K", "Q5_0"}, {"Q5_K", "Q5_1"}, {"Q6_K", "Q8_0"},
+    {"Q4_K", "Q5_0"}, {"Q5_K", "Q5_1"}, {"Q6_K", "Q8_0"},
 };
 // clang-format on
-constexpr std::string_view kAnyWidth = "F16";
+constexpr std::string_view kOthersNarrow = "IQ4_NL", kAnyWidth = "F16";
+
+std::string_view narrower_than(const Format& format) {
+  for (const Narrow& row : kNarrow)
+    if (row.format == format.name) return row.instead;
+  return format.block_values > core::kBlockInputs ? kOthersNarrow : kAnyWidth;
+}
 
 bool same_letters(std::string_view a, std::string_view b) {
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
@@ -156,8 +154,7 @@ Result<QuantizePlan> QuantizePlan::make(const core::gguf::File& file, const Quan
       return fail(fmt::format("{}, and the mixes {}", format.error().message, mixes));
     }
     plan.format_ = *format;
-    for (const FileType& row : kFileTypes)
-      if (row.format == plan.format_->name) plan.file_type_ = row.number;
+    plan.file_type_ = plan.format_->file_type;
   }
   plan.tied_ = file.tensor("output.weight") == nullptr;
   for (const Tensor& tensor : file.tensors())
@@ -189,9 +186,8 @@ QuantizePlan::Choice QuantizePlan::choose(const Tensor& tensor) const {
   if (const std::string_view why = no_matrix(tensor); !why.empty()) return {tensor.format, std::string(why)};
   Choice choice = mix_ == nullptr ? Choice{format_, ""} : by_mix(tensor);
   const Format* wanted = choice.format;
-  for (const Narrow& row : kNarrow)
-    if (row.format == choice.format->name && tensor.shape[0] % choice.format->block_values != 0)
-      choice.format = core::find_format(row.instead);
+  if (tensor.shape[0] % choice.format->block_values != 0)
+    choice.format = core::find_format(narrower_than(*choice.format));
   if (tensor.shape[0] % choice.format->block_values != 0) choice.format = core::find_format(kAnyWidth);
   if (choice.format != wanted)
     choice.why = fmt::format("{} needs rows of a multiple of {}, these have {}", wanted->name,

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "api/impl.h"
 #include "base/check.h"
@@ -253,11 +254,13 @@ Result<SliceReport> slice(const SliceOptions& options) {
   }
   COPPICE_TRY(Tokenizer tokenizer, make_tokenizer(*file));
   COPPICE_TRY(const core::ModelConfig config, core::read_config(*file));
-  if (std::ranges::count(config.windowed, 1) % config.layers != 0)
-    return fail(fmt::format(
-        "{}: some of its layers have a sliding window, by their numbers; without some of them the "
-        "others would not be what they were",
-        options.input));
+  for (const auto& [some, what] :
+       {std::pair(&config.windowed, "a sliding window"), std::pair(&config.unturned, "no RoPE")})
+    if (std::ranges::count(*some, 1) % config.layers != 0)
+      return fail(
+          fmt::format("{}: some of its layers have {}, by their numbers; without some of them the "
+                      "others would not be what they were",
+                      options.input, what));
   if (file->find(kName) != nullptr) COPPICE_TRY_STATUS(file->text(kName));  // it is changed below
   std::vector<std::vector<Token>> texts;
   if (options.drop > 0 && is_ngram(options.text)) {

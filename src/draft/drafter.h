@@ -66,6 +66,13 @@ struct DrafterShape {
   int features = 0;     // per candidate, see describe()
   int buckets = 1;      // values of bucket(); at most one drafter of a mix has more than 1
   bool costly = false;  // a pass of a model: asked level by level; false: asked at every node for nothing
+  bool custom = false;  // a user's own: no prior knows it
+};
+
+// What went wrong with a drafter's guesses in one text. It went on without them.
+struct DrafterTrouble {
+  std::uint64_t times = 0;
+  std::string_view first;  // the sentence; valid until end()
 };
 
 class Drafter {
@@ -121,6 +128,11 @@ class Drafter {
   virtual std::size_t pass_bytes() const { return 0; }
   // What it ran since the last call; zeros for cheap ones.
   virtual PassCost take_cost() { return {}; }
+  // Since begin(), before end().
+  virtual DrafterTrouble trouble(int sequence) const {
+    (void)sequence;
+    return {};
+  }
 };
 
 // The chance that a token of noise-free chance p is the draw, given its own Gumbel noise g at temperature T:

@@ -19,7 +19,7 @@ struct Example {
 
 // std's distributions differ between libraries.
 float between(std::mt19937& random, float least, float most) {
-  return least + (most - least) * static_cast<float>(random() * 0x1p-32);
+  return least + (most - least) * static_cast<float>(static_cast<double>(random()) * 0x1p-32);
 }
 
 class Fitter {

@@ -335,6 +335,17 @@ void ModelDrafter::listen(int row, const Place& place) {
                s.offers_q ? q_of(s, place.node) : nullptr);
 }
 
+DrafterTrouble ModelDrafter::trouble(int sequence) const {
+  DrafterTrouble all;
+  if (inner_ == nullptr) return all;
+  for (const auto& drafter : inner_->drafters()) {
+    const DrafterTrouble one = drafter->trouble(sequence);
+    if (all.times == 0) all.first = one.first;
+    all.times += one.times;
+  }
+  return all;
+}
+
 std::span<const float> ModelDrafter::distribution(const Query& query) const {
   const Sequence& s = sequences_[query.sequence];
   const int node = s.offers_q ? s.tree.find(query.state.path) : kNoNode;

@@ -59,6 +59,7 @@ class ModelDrafter : public Drafter {
   bool slims() const override { return options_.variant == kByCapacity && variants_ > 1; }
   std::size_t pass_bytes() const override { return context_->model().weight_bytes(); }
   PassCost take_cost() override;
+  DrafterTrouble trouble(int sequence) const override;  // of the mix under it
 
   const PassStats& stats() const { return context_->stats(); }
   Grower* inner() { return inner_.get(); }

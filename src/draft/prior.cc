@@ -137,14 +137,17 @@ std::string mix_text(const PriorSection& section) {
   return text;
 }
 
+// Drafters that a mix may have beside those a section was fitted for: they say what they think themselves.
+bool speaks_for_itself(const DrafterShape& shape) { return shape.costly || shape.custom; }
+
 // Where the features of each drafter of `grower` begin in the section; empty if it does not fit.
-// `cheap`: models are left out of the comparison and have offset 0.
+// `cheap`: those that speak for themselves are left out of the comparison and have offset 0.
 std::vector<int> offsets_in(const PriorSection& section, const Grower& grower, bool cheap = false) {
   if (section.buckets != grower.buckets()) return {};
   std::vector<bool> used(section.drafters.size());
   std::vector<int> offsets;
   for (const auto& drafter : grower.drafters()) {
-    if (cheap && drafter->shape().costly) {
+    if (cheap && speaks_for_itself(drafter->shape())) {
       offsets.push_back(0);
       continue;
     }
@@ -297,7 +300,7 @@ std::string to_string(const PriorSection& section) {
 }
 
 std::string to_string(const MixerPrior& prior) {
-  std::string text = std::string(kPriorMagic) + "\n";
+  std::string text = fmt::format("{}\n", kPriorMagic);
   for (const PriorSection& section : prior.sections) text += to_string(section);
   return text;
 }
@@ -345,13 +348,13 @@ Status apply_prior(const MixerPrior& prior, Grower& grower) {
 }
 
 void compose_prior(const MixerPrior& prior, Grower& grower) {
-  const auto costly = [](const auto& drafter) { return drafter->shape().costly; };
-  if (std::none_of(grower.drafters().begin(), grower.drafters().end(), costly)) return;
+  const auto own_voice = [](const auto& drafter) { return speaks_for_itself(drafter->shape()); };
+  if (std::none_of(grower.drafters().begin(), grower.drafters().end(), own_voice)) return;
   for (const PriorSection& section : prior.sections) {
     const std::vector<int> offsets = offsets_in(section, grower, true);
     if (!offsets.empty()) return (void)grower.set_prior(composed(&section, grower, offsets));
   }
-  if (std::all_of(grower.drafters().begin(), grower.drafters().end(), costly))
+  if (std::all_of(grower.drafters().begin(), grower.drafters().end(), own_voice))
     (void)grower.set_prior(composed(nullptr, grower, std::vector<int>(grower.drafters().size())));
 }
 

@@ -57,8 +57,8 @@ Status apply_prior(const MixerPrior& prior, Grower& grower);
 // Fitted on SmolLM2's text; what the last tokens say depends little on the model. Applied by make_grower().
 const MixerPrior& builtin_prior();
 
-// For a mix with models in it that no section fits: the section of the cheap drafters alone if there is one,
-// weakened, and each model believed.
+// For a mix with models or custom drafters in it that no section fits: the section of the other drafters
+// alone if there is one, weakened, and each model or custom drafter believed.
 void compose_prior(const MixerPrior& prior, Grower& grower);
 
 }  // namespace coppice::core

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "draft/arguments.h"
+#include "draft/custom_drafter.h"
 #include "draft/head_drafter.h"
 #include "draft/lookup_drafter.h"
 #include "draft/mixture.h"
@@ -63,6 +64,13 @@ Result<std::unique_ptr<Drafter>> make_drafter(const DrafterNode& node, const Dra
   if (row != nullptr) return row->make(node, environment);
   std::vector<std::string_view> names;
   for (const DrafterRow& known : drafter_rows()) names.push_back(known.name);
+  for (const NamedDrafter& own : environment.custom) {
+    names.push_back(own.name);
+    if (own.name != node.name) continue;
+    COPPICE_TRY_STATUS(check_arguments(node, {.files = 0, .inner = false, .options = {}}));
+    return std::make_unique<CustomAdapter>(own, environment.sequences,
+                                           static_cast<int>(environment.vocabulary->tokens.size()));
+  }
   return fail("there is no " + where(node) + "; it can be " + choices(names));
 }
 

@@ -1,6 +1,7 @@
 // The table of drafters: registry.cc has one row per name.
 #pragma once
 
+#include <coppice/drafter.h>
 #include <coppice/error.h>
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
@@ -36,6 +38,7 @@ struct DraftEnvironment {
   std::function<Result<Vocabulary>(const std::string& path)> load_vocabulary;
   // Where n-grams come from; empty: from the file.
   std::function<Result<std::shared_ptr<const KatzModel>>(const std::string& path)> load_ngram;
+  std::vector<NamedDrafter> custom;  // a user's own, by name beside the table's (check_custom_drafters())
 };
 
 struct DrafterRow {

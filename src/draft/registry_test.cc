@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "draft/custom_drafter.h"
+
 namespace coppice::core {
 namespace {
 
@@ -54,6 +56,23 @@ TEST(Registry, RefusesADraftOfAnotherVocabularyWithTheReason) {
 TEST(Registry, RefusesAMixThatIsTooWide) {
   EXPECT_TRUE(says(refusal("lookup | lookup"), "more than one drafter that chooses the mixer's weights"));
   EXPECT_TRUE(says(refusal("lookup | lookup | lookup | lookup | lookup"), "the mixer can weigh 96"));
+}
+
+TEST(Registry, ACustomDrafterNeedsANameOfItsOwnThatTheExpressionCanSay) {
+  struct Silent : CustomDrafter {
+    Result<std::vector<Guess>> propose(const DraftPlace&) override { return std::vector<Guess>{}; }
+  };
+  const auto silent = std::make_shared<Silent>();
+  const auto wrong = [&](const std::vector<NamedDrafter>& drafters) {
+    const Status right = check_custom_drafters(drafters);
+    return right ? "" : right.error().message;
+  };
+  EXPECT_EQ(wrong({{"mine", silent}, {"mine-2", silent}}), "");
+  EXPECT_TRUE(says(wrong({{"lookup", silent}}), "`lookup` has the name of a built-in one"));
+  for (const char* name : {"", "none", "Mine", "2nd", "my drafter", "mine()", "a | b"})
+    EXPECT_TRUE(says(wrong({{name, silent}}), "should be one word")) << name;
+  EXPECT_TRUE(says(wrong({{"mine", silent}, {"mine", silent}}), "two custom drafters `mine`"));
+  EXPECT_TRUE(says(wrong({{"mine", nullptr}}), "`mine` is null"));
 }
 
 TEST(Registry, AnEmptyMixIsNoGrower) {

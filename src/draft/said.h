@@ -44,31 +44,38 @@ inline void answer(const Said& said, Query& query) {
 }
 
 // [spoke, its chance (logit), gap to its best, is its best, how sure it is of its best, rank, not listed].
-// All free of noise: the mixture adds that.
-inline void describe(const Said& said, std::span<const Token> tokens, float* out, int stride) {
+// All free of noise: the mixture adds that. `best_logprob`: of all it listed.
+inline void describe(std::span<const Ranked> listed, float best_logprob, std::span<const Token> tokens,
+                     float* out, int stride) {
   const auto clamped_logit = [](float logprob) {
     const float p = std::clamp(std::exp(logprob), 1e-4f, 1.0f - 1e-4f);
     return std::log(p / (1.0f - p));
   };
-  const float sure = 0.25f * clamped_logit(said.best_logprob);
+  const float sure = 0.25f * clamped_logit(best_logprob);
+  const std::size_t count = listed.size();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     float* f = out + i * static_cast<std::size_t>(stride);
     f[0] = 1.0f;
     f[4] = sure;
-    int c = 0;
-    while (c < said.count && said.top[c].token != tokens[i]) ++c;
-    if (c == said.count) {
+    std::size_t c = 0;
+    while (c < count && listed[c].token != tokens[i]) ++c;
+    if (c == count) {
       f[1] = -2.5f;
       f[2] = -2.0f;
       f[6] = 1.0f;
       continue;
     }
-    const float gap = said.top[c].logprob - said.best_logprob;
-    f[1] = 0.25f * clamped_logit(said.top[c].logprob);
+    const float gap = listed[c].logprob - best_logprob;
+    f[1] = 0.25f * clamped_logit(listed[c].logprob);
     f[2] = 0.25f * std::max(gap, -8.0f);
     f[3] = gap == 0.0f ? 1.0f : 0.0f;
     f[5] = 1.0f / static_cast<float>(1 + c);
   }
+}
+
+inline void describe(const Said& said, std::span<const Token> tokens, float* out, int stride) {
+  const std::span<const Ranked> listed(said.top, static_cast<std::size_t>(said.count));
+  describe(listed, said.best_logprob, tokens, out, stride);
 }
 
 // Distributions [vocab] for every node there can be. Memory that is never written is never used: what counts

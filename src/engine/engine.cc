@@ -300,6 +300,16 @@ void Engine::finish(Active& request, StopReason reason, std::string error) {
   request.generation.error = std::move(error);
 }
 
+void Engine::note_trouble(Active& request) const {
+  const auto drafters = setup_.grower->drafters();
+  for (std::size_t d = 0; d < drafters.size(); ++d) {
+    const DrafterTrouble trouble = drafters[d]->trouble(request.slot);
+    SourceStats& source = request.generation.stats.sources[d];
+    source.failures = trouble.times;
+    source.problem = trouble.first;
+  }
+}
+
 // Its sequence stays behind for prompts that begin alike.
 void Engine::close(Active& request) {
   std::string rest;
@@ -313,7 +323,10 @@ void Engine::close(Active& request) {
     request.request.on_event(event);
   }
   if (request.slot >= 0) {
-    if (setup_.grower) setup_.grower->end(request.slot);
+    if (setup_.grower) {
+      note_trouble(request);
+      setup_.grower->end(request.slot);
+    }
     free_slots_.push_back(request.slot);
   }
   if (request.sequence >= 0) {

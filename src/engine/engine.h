@@ -101,6 +101,7 @@ class Engine {
   void trace(Active& request, const Decoding& decoding, std::span<const int> path, Token drawn);
   void report(Active& request, int first);
   void finish(Active& request, StopReason reason, std::string error = {});
+  void note_trouble(Active& request) const;
   void close(Active& request);
   void retire();
 

@@ -44,6 +44,8 @@ void Stats::add(const Stats& other) {
     } else {
       ours->proposed += theirs.proposed;
       ours->accepted += theirs.accepted;
+      ours->failures += theirs.failures;
+      if (ours->problem.empty()) ours->problem = theirs.problem;
     }
   }
 }

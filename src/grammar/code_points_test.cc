@@ -28,7 +28,7 @@ TEST(CodePoints, SequencesOfBytesAreTheRangesCharactersAndNoOthers) {
     }
     std::size_t wanted = 0;
     for (char32_t p = range.first; p <= range.last; ++p) wanted += is_surrogate(p) ? 0 : 1;
-    EXPECT_EQ(characters, wanted) << range.first;
+    EXPECT_EQ(characters, wanted) << static_cast<unsigned>(range.first);
     for (const char32_t p : {range.first, range.last}) {
       const std::string bytes = utf8(p);
       bool found = false;
@@ -47,7 +47,7 @@ TEST(CodePoints, EveryCharacterComesBackFromItsBytes) {
     if (is_surrogate(p)) continue;
     std::size_t at = 0;
     const std::string bytes = utf8(p);
-    ASSERT_EQ(next_point(bytes, at), p);
+    ASSERT_TRUE(next_point(bytes, at) == p) << static_cast<unsigned>(p);
     ASSERT_EQ(at, bytes.size());
   }
   for (const char* wrong : {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF0\x9F\x98", "\xFF"})

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "grammar/code_points.h"
 #include "grammar/expression.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/check.h"
 #include "grammar/json_compiler.h"
 #include "grammar/json_keywords.h"
 #include "grammar/json_merge.h"
@@ -14,6 +15,10 @@ namespace {
 constexpr std::size_t kMostAlternatives = 256;  // of one schema, multiplied out
 constexpr int kMostCombined = 60;               // references and combinations inside each other
 constexpr int kMostWork = 20000;                // schemas combined, in all
+
+bool combines(std::string_view keyword) {
+  return keyword == "$ref" || keyword == "allOf" || keyword == "anyOf" || keyword == "oneOf";
+}
 
 // A step of a JSON pointer: ~1 is /, ~0 is ~, and as a part of a URI it may have %XX.
 std::string unescaped(std::string_view step) {
@@ -97,36 +102,43 @@ Result<JsonCompiler::Alternatives> JsonCompiler::alternatives(const Json& schema
   if (depth > kMostCombined || ++combined_ > kMostWork)
     return refuse_schema(where, "combined schemas are nested too deeply, or refer to themselves");
   COPPICE_TRY_STATUS(check_keywords(schema, where));
-  Json rest = Json::object();
+  Json plain = Json::object();
+  for (const auto& [name, part] : schema.items())
+    if (!is_annotation(name) && !combines(name)) plain[name] = part;
+  // In the order in which it is written, so that members are too.
+  bool has_plain = false;
+  Alternatives out = {Json::object()};
   for (const auto& [name, part] : schema.items()) {
-    const bool combines = name == "$ref" || name == "allOf" || name == "anyOf" || name == "oneOf";
-    if (!combines && !is_annotation(name)) rest[name] = part;
-  }
-  Alternatives out = {std::move(rest)};
-  const auto hold_too = [&](const Json& part, const std::string& place) -> Status {
-    COPPICE_TRY(const Alternatives more, alternatives(part, place, depth + 1));
-    COPPICE_TRY(out, all_of_both(out, more, where));
-    return {};
-  };
-  if (const Json* reference = find_keyword(schema, "$ref")) {
-    COPPICE_TRY(const Json* target, resolve(*reference, below(where, "$ref")));
-    COPPICE_TRY_STATUS(hold_too(*target, reference->get<std::string>()));
-  }
-  if (const Json* parts = find_keyword(schema, "allOf"))
-    for (std::size_t i = 0; i < parts->size(); ++i)
-      COPPICE_TRY_STATUS(hold_too((*parts)[i], below(below(where, "allOf"), std::to_string(i))));
-  for (const char* name : {"anyOf", "oneOf"}) {
-    const Json* parts = find_keyword(schema, name);
-    if (parts == nullptr) continue;
-    Alternatives some;
-    for (std::size_t i = 0; i < parts->size(); ++i) {
-      COPPICE_TRY(Alternatives more,
-                  alternatives((*parts)[i], below(below(where, name), std::to_string(i)), depth + 1));
-      for (Json& one : more) some.push_back(std::move(one));
-      if (some.size() > kMostAlternatives)
-        return refuse_schema(where, fmt::format("{} has more than {} alternatives", name, kMostAlternatives));
+    const std::string place = below(where, name);
+    if (name == "$ref") {
+      COPPICE_TRY(const Json* target, resolve(part, place));
+      COPPICE_TRY(const Alternatives more, alternatives(*target, part.get<std::string>(), depth + 1));
+      COPPICE_TRY(out, all_of_both(out, more, where));
+    } else if (name == "allOf") {
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        COPPICE_TRY(const Alternatives more, alternatives(part[i], below(place, std::to_string(i)), depth + 1));
+        COPPICE_TRY(out, all_of_both(out, more, where));
+      }
+    } else if (name == "anyOf" || name == "oneOf") {
+      COPPICE_TRY(const Alternatives some, any_alternative(part, place, depth + 1));
+      COPPICE_TRY(out, all_of_both(out, some, where));
+    } else if (name == "properties") {
+      COPPICE_TRY(out, all_of_both(out, {plain}, where));
+      has_plain = true;
     }
-    COPPICE_TRY(out, all_of_both(out, some, where));
+  }
+  if (has_plain) return out;
+  return all_of_both(out, {std::move(plain)}, where);
+}
+
+Result<JsonCompiler::Alternatives> JsonCompiler::any_alternative(const Json& branches, const std::string& where,
+                                                                 int depth) {
+  Alternatives out;
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    COPPICE_TRY(Alternatives more, alternatives(branches[i], below(where, std::to_string(i)), depth));
+    for (Json& one : more) out.push_back(std::move(one));
+    if (out.size() > kMostAlternatives)
+      return refuse_schema(where, fmt::format("there are more than {} alternatives", kMostAlternatives));
   }
   return out;
 }

@@ -36,6 +36,7 @@ class JsonCompiler {
   Result<const Json*> resolve(const Json& reference, const std::string& where) const;
   Result<ExpressionId> any_of(const Json& branches, const std::string& where);
   Result<Alternatives> alternatives(const Json& schema, const std::string& where, int depth);
+  Result<Alternatives> any_alternative(const Json& branches, const std::string& where, int depth);
   Result<Alternatives> all_of_both(const Alternatives& a, const Alternatives& b, const std::string& where);
 
   // json_objects.cc

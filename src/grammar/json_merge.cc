@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/check.h"
+
 namespace coppice::core::grammar {
 
 tl::unexpected<Error> refuse_schema(const std::string& where, const std::string& what) {
@@ -26,23 +28,23 @@ std::vector<std::string> types_of(const Json& schema) {
 
 namespace {
 
-enum class Rule { larger, smaller, equal, both, types, names, values, ignored };
+enum class Merge { larger, smaller, equal, both, types, names, values, ignored };
 
 struct Keyword {
   std::string_view name;
-  Rule rule;
+  Merge rule;
 };
 
 // properties and additionalProperties are merged together.
 constexpr Keyword kKeywords[] = {
-    {"minimum", Rule::larger},       {"exclusiveMinimum", Rule::larger}, {"minLength", Rule::larger},
-    {"minItems", Rule::larger},      {"minProperties", Rule::larger},    {"maximum", Rule::smaller},
-    {"exclusiveMaximum", Rule::smaller}, {"maxLength", Rule::smaller},   {"maxItems", Rule::smaller},
-    {"maxProperties", Rule::smaller},    {"pattern", Rule::equal},       {"format", Rule::equal},
-    {"multipleOf", Rule::equal},     {"patternProperties", Rule::equal}, {"prefixItems", Rule::equal},
-    {"additionalItems", Rule::equal}, {"uniqueItems", Rule::equal},      {"items", Rule::both},
-    {"type", Rule::types},           {"nullable", Rule::ignored},        {"required", Rule::names},
-    {"enum", Rule::values},          {"properties", Rule::ignored},      {"additionalProperties", Rule::ignored},
+    {"minimum", Merge::larger},       {"exclusiveMinimum", Merge::larger}, {"minLength", Merge::larger},
+    {"minItems", Merge::larger},      {"minProperties", Merge::larger},    {"maximum", Merge::smaller},
+    {"exclusiveMaximum", Merge::smaller}, {"maxLength", Merge::smaller},   {"maxItems", Merge::smaller},
+    {"maxProperties", Merge::smaller},    {"pattern", Merge::equal},       {"format", Merge::equal},
+    {"multipleOf", Merge::equal},     {"patternProperties", Merge::equal}, {"prefixItems", Merge::equal},
+    {"additionalItems", Merge::equal}, {"uniqueItems", Merge::equal},      {"items", Merge::both},
+    {"type", Merge::types},           {"nullable", Merge::ignored},        {"required", Merge::names},
+    {"enum", Merge::values},          {"properties", Merge::ignored},      {"additionalProperties", Merge::ignored},
 };
 
 const Json* find(const Json& schema, std::string_view key) {
@@ -119,36 +121,36 @@ Result<bool> merge_keyword(const Keyword& keyword, const Json& a, const Json& b,
   const std::string name(keyword.name);
   const Json &x = *find(a, name), &y = *find(b, name);
   switch (keyword.rule) {
-    case Rule::larger:
-    case Rule::smaller:
+    case Merge::larger:
+    case Merge::smaller:
       if (!x.is_number() || !y.is_number())
         return refuse_schema(where, fmt::format("{} is said twice and is not a number", name));
-      out[name] = (x < y) == (keyword.rule == Rule::larger) ? y : x;
+      out[name] = (x < y) == (keyword.rule == Merge::larger) ? y : x;
       return true;
-    case Rule::equal:
+    case Merge::equal:
       if (x != y)
         return refuse_schema(where, fmt::format("{} is said twice, differently, of the same value: a grammar "
                                                 "cannot keep both",
                                                 name));
       out[name] = x;
       return true;
-    case Rule::both:
+    case Merge::both:
       out[name] = both(x, y);
       return true;
-    case Rule::names:
+    case Merge::names:
       out[name] = x;
       for (const Json& one : y)
         if (std::find(x.begin(), x.end(), one) == x.end()) out[name].push_back(one);
       return true;
-    case Rule::values:
+    case Merge::values:
       out[name] = Json::array();
       for (const Json& one : x)
         if (std::find(y.begin(), y.end(), one) != y.end()) out[name].push_back(one);
       return !out[name].empty();
-    case Rule::types:
+    case Merge::types:
       out[name] = shared_types(a, b);
       return !out[name].empty();
-    case Rule::ignored:
+    case Merge::ignored:
       return true;
   }
   return true;
@@ -176,7 +178,7 @@ Result<std::optional<Json>> merge_schemas(const Json& first, const Json& second,
   for (const Keyword& keyword : kKeywords) {
     const Json* x = find(a, keyword.name);
     const Json* y = find(b, keyword.name);
-    if (keyword.rule == Rule::ignored || (x == nullptr && y == nullptr)) continue;
+    if (keyword.rule == Merge::ignored || (x == nullptr && y == nullptr)) continue;
     if (x != nullptr && y != nullptr) {
       COPPICE_TRY(const bool possible, merge_keyword(keyword, a, b, out, where));
       if (!possible) return std::optional<Json>();

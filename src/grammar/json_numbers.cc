@@ -164,7 +164,8 @@ ExpressionId magnitudes_between(RuleSet& r, const Bound& low, const Bound& high)
 }  // namespace
 
 ExpressionId numbers_between(RuleSet& r, const Bound& least, const Bound& most) {
-  const Bound zero{.there = true}, above_zero{.there = true, .exclusive = true};
+  Bound zero, above_zero;
+  zero.there = above_zero.there = above_zero.exclusive = true;
   std::vector<ExpressionId> choices;
   if (!most.there || !most.negative)
     choices.push_back(magnitudes_between(r, least.there && !least.negative ? least : zero, most));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "grammar/json_compiler.h"
 #include "grammar/json_keywords.h"
 #include "grammar/json_merge.h"

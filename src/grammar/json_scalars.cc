@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "grammar/json_compiler.h"
 #include "grammar/json_formats.h"
 #include "grammar/json_keywords.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "grammar/json_compiler.h"
 #include "grammar/json_keywords.h"
 #include "grammar/json_merge.h"

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
+
 namespace coppice::core::grammar {
 namespace {
 

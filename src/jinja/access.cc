@@ -16,7 +16,7 @@ namespace coppice::core::jinja {
 namespace {
 
 Value missing(const Value& value, std::string_view name) {
-  return undefined(fmt::format("a {} has no attribute {}", type_name(value), quoted(name)));
+  return undefined(fmt::format("a {} has no attribute {}", type_name(value), in_quotes(name)));
 }
 
 Value missing(const Value& value, const Value& key) {

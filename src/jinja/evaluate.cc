@@ -8,7 +8,7 @@ namespace coppice::core::jinja {
 
 Result<Value> Interpreter::name(const Expression& expression) const {
   if (const Value* value = scope_->find(expression.symbol)) return *value;
-  return Value(undefined(fmt::format("{} is not defined", quoted(program_.names[expression.symbol]))));
+  return Value(undefined(fmt::format("{} is not defined", in_quotes(program_.names[expression.symbol]))));
 }
 
 Result<Value> Interpreter::evaluate(const Expression& expression) {

@@ -21,7 +21,7 @@ bool filter_exists(std::string_view name) { return find(name) != nullptr; }
 
 Result<Value> Runtime::filter(std::string_view name, const Value& self, const Arguments& arguments) {
   const FilterRow* row = find(name);
-  if (!row) return fail(fmt::format("there is no filter {}", quoted(name)));
+  if (!row) return fail(fmt::format("there is no filter {}", in_quotes(name)));
   COPPICE_TRY_STATUS(charge(kStep));
   return row->run(*this, self, arguments);
 }

@@ -167,7 +167,7 @@ class Percent {
       if (!values_.dict() || close == std::string_view::npos) return fail("%(name) wants a dict behind %");
       const Value* found = values_.dict()->find(text_.substr(at_ + 1, close - at_ - 1));
       if (!found)
-        return fail(fmt::format("% has no value {}", quoted(text_.substr(at_ + 1, close - at_ - 1))));
+        return fail(fmt::format("% has no value {}", in_quotes(text_.substr(at_ + 1, close - at_ - 1))));
       value = *found;
       named_ = true;
       at_ = close + 1;
@@ -248,7 +248,7 @@ Result<Value> brace_format(Runtime& runtime, const Text& format, const Arguments
       return fail("format: a { or } stands alone; {{ and }} stand for themselves");
     const std::string_view name = std::string_view(text).substr(at + 1, close - at - 1);
     if (name.find_first_of(".[!:{") != std::string_view::npos)
-      return fail(fmt::format("format: the field {} has more than a name or a place", quoted(name)));
+      return fail(fmt::format("format: the field {} has more than a name or a place", in_quotes(name)));
     const Value* value = nullptr;
     if (name.empty() || is_number(name)) {
       const std::size_t place = name.empty() ? next++ : std::stoul(std::string(name));

@@ -264,7 +264,7 @@ Result<Value> Interpreter::call_macro(const Macro& macro, Arguments given) {
   const std::size_t count = definition.parameters.size();
   for (std::size_t i = 0; i < count; ++i) {
     const Parameter& parameter = definition.parameters[i];
-    Value value(undefined(fmt::format("parameter {} was not given", quoted(parameter.name))));
+    Value value(undefined(fmt::format("parameter {} was not given", in_quotes(parameter.name))));
     bool is_given = i < given.positional.size();
     if (is_given) {
       value = given.positional[i];

@@ -221,7 +221,7 @@ class Lexer {
     for (const std::string_view two : kTwo)
       if (has(at_, two)) spelled = two;
     if (spelled.size() == 1 && kOne.find(spelled) == npos)
-      return wrong(at_, fmt::format("{} has no place in a tag", quoted(spelled)));
+      return wrong(at_, fmt::format("{} has no place in a tag", in_quotes(spelled)));
     const char c = spelled[0];
     if (c == '(' || c == '[' || c == '{') {
       open.push_back(c == '(' ? ')' : c == '[' ? ']' : '}');
@@ -296,7 +296,7 @@ class Lexer {
       return {};
     }
     if (parsed.ec != std::errc())
-      return wrong(begin, fmt::format("the number {} is too large", quoted(digits)));
+      return wrong(begin, fmt::format("the number {} is too large", in_quotes(digits)));
     return {};
   }
 

@@ -193,7 +193,7 @@ Result<Value> find_text(Runtime& runtime, const Value& self, const Arguments& ar
                          : last                ? part.rfind(wanted)
                                                : part.find(wanted);
   if (at == std::string_view::npos) {
-    if (must) return fail(fmt::format("the str has no {}", quoted(wanted)));
+    if (must) return fail(fmt::format("the str has no {}", in_quotes(wanted)));
     return Value(std::int64_t{-1});
   }
   return Value(what.window.first + static_cast<std::int64_t>(count_characters(part.substr(0, at))));

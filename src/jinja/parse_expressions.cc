@@ -382,7 +382,7 @@ Result<ExpressionPtr> Parser::filter(ExpressionPtr value) {
   ExpressionPtr made = make(Kind::filter, now().at);
   COPPICE_TRY(made->text, dotted_name("the name of a filter"));
   if (!filter_exists(made->text))
-    unknown_.push_back({made->at, fmt::format("there is no filter {}", quoted(made->text)), false});
+    unknown_.push_back({made->at, fmt::format("there is no filter {}", in_quotes(made->text)), false});
   made->parts = one(std::move(value));
   if (now().is_sign("(")) COPPICE_TRY_STATUS(arguments(made->arguments));
   return finish(std::move(made));
@@ -394,7 +394,7 @@ Result<ExpressionPtr> Parser::test(ExpressionPtr value) {
   ExpressionPtr made = make(Kind::test, now().at);
   COPPICE_TRY(made->text, dotted_name("the name of a test"));
   if (!test_exists(made->text))
-    unknown_.push_back({made->at, fmt::format("there is no test {}", quoted(made->text)), false});
+    unknown_.push_back({made->at, fmt::format("there is no test {}", in_quotes(made->text)), false});
   made->parts = one(std::move(value));
   const Token& next = now();
   const bool operand =

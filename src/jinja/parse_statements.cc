@@ -31,7 +31,7 @@ std::string describe(const Token& token) {
     case TokenKind::end:
       return "the end of the template";
     case TokenKind::string:
-      return fmt::format("the text {}", quoted(token.text));
+      return fmt::format("the text {}", in_quotes(token.text));
     default:
       return token.text;
   }
@@ -188,7 +188,7 @@ Status Parser::statement(Body& out) {
   return wrong(at,
                fmt::format("the tag {} has no place here; tags are for, if, set, macro, call, filter, with, "
                            "generation, print, break, continue, raw, and their ends",
-                           quoted(name)));
+                           in_quotes(name)));
 }
 
 Status Parser::print(Body& out, std::uint32_t at) {

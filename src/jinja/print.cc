@@ -149,7 +149,7 @@ std::string float_text(double value) {
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   const bool cut = text.size() > kLongest;
   std::size_t end = text.size();

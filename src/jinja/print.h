@@ -14,7 +14,7 @@ Text to_text(const Value& value);
 Text to_repr(const Value& value);
 std::string float_text(double value);  // Python's repr of a float: the shortest digits that read back
 // A name or a text of a template in a message: in quotes, on one line, not too long.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // json.dumps(value, ensure_ascii=..., indent=..., separators=..., sort_keys=...).
 struct JsonStyle {

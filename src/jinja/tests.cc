@@ -163,7 +163,7 @@ bool test_exists(std::string_view name) { return find(name) != nullptr; }
 
 Result<bool> Runtime::test(std::string_view name, const Value& self, const Arguments& arguments) {
   const TestRow* row = find(name);
-  if (!row) return fail(fmt::format("there is no test {}", quoted(name)));
+  if (!row) return fail(fmt::format("there is no test {}", in_quotes(name)));
   COPPICE_TRY_STATUS(charge(kStep));
   const std::size_t given = arguments.positional.size() + arguments.named.size();
   if (given != static_cast<std::size_t>(row->operands) || !arguments.named.empty())

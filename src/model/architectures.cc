@@ -47,6 +47,11 @@ void scale_gemma(int largest, ModelConfig& config) {
   config.attention_scale = 1 / std::sqrt(static_cast<double>(width));
 }
 
+Status read_gemma(const ShapeKeys&, ModelConfig& config) {
+  scale_gemma(0, config);
+  return {};
+}
+
 Status read_gemma2(const ShapeKeys& keys, ModelConfig& config) {
   scale_gemma(46, config);
   COPPICE_TRY(config.score_cap, soft_cap_of(keys, "attn_logit_softcapping", 50));
@@ -70,6 +75,13 @@ Status read_gptneox(const ShapeKeys& keys, ModelConfig& config) {
   if (parallel != nullptr && (parallel->is_array || parallel->type != gguf::Type::boolean))
     return keys.refuse(kParallel, "must be true or false");
   config.parallel = parallel == nullptr || parallel->integer() != 0;
+  return {};
+}
+
+// Files say of all these models that attention and feed-forward part are parallel, and those that are have no
+// ffn_norm, by which they are refused.
+Status read_stablelm(const ShapeKeys& keys, ModelConfig&) {
+  keys.key("use_parallel_residual");
   return {};
 }
 
@@ -188,6 +200,22 @@ constexpr Architecture kArchitectures[] = {
                  .feed_forward_norm = nullptr,
                  .feed_forward_post_norm = "post_ffw_norm"}},
     {.name = "granite", .flags = kLlama, .read = read_granite},
+    {.name = "gemma", .flags = kGemma, .read = read_gemma},
+    {.name = "internlm2"},
+    {.name = "stablelm",
+     .flags = {.norm = Norm::layer, .pairs = RopePairs::halves, .bias_qkv = Bias::optional},
+     .read = read_stablelm},
+    {.name = "smollm3", .flags = kLlama, .unturned_period = 4},
+    {.name = "granitemoe",
+     .flags = kLlama,
+     .read = read_granite,
+     .tensors = {.gate = nullptr,
+                 .up = nullptr,
+                 .down = nullptr,
+                 .router = "ffn_gate_inp",
+                 .expert_gates = "ffn_gate_exps",
+                 .expert_ups = "ffn_up_exps",
+                 .expert_downs = "ffn_down_exps"}},
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ struct Architecture {
   // Sliding windows, where the file states one: of every layer (1), of all but each n-th layer (n), of none
   // (0: such a file is refused).
   int window_period = 0;
+  int unturned_period = 0;  // each n-th layer has no RoPE; 0: all have it
   // Reads and checks what only this family states; null: nothing. The error names file and key.
   Status (*read)(const ShapeKeys& keys, ModelConfig& config) = nullptr;
   TensorNames tensors = {};

@@ -83,6 +83,8 @@ struct ModelConfig : BlockFlags {
   int window = 0;                      // positions that a row of a windowed layer sees, its own included
   std::vector<std::uint8_t> windowed;  // [layers], or empty: no layer is
 
+  std::vector<std::uint8_t> unturned;  // [layers], those without RoPE; or empty: all have it
+
   double attention_scale = 0;          // of scores; 0: 1 / sqrt(head_dim)
   float embedding_scale = 1;           // of token embeddings
   float residual_scale = 1;            // of what a block adds to the residual stream
@@ -96,6 +98,10 @@ struct ModelConfig : BlockFlags {
 
   bool has_window(int layer) const {
     return !windowed.empty() && windowed[static_cast<std::size_t>(layer)] != 0;
+  }
+  bool has_rope(int layer) const {
+    return positions == Positions::rope &&
+           (unturned.empty() || unturned[static_cast<std::size_t>(layer)] == 0);
   }
 };
 

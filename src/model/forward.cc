@@ -222,7 +222,7 @@ void Context::Workspace::prepare_heads(const LayerWeights& layer, int row, const
   }
   if (whole) norm_heads(layer.query_norm, q, config.heads);
   norm_heads(layer.key_norm, k, config.kv_heads);
-  if (config.positions == Positions::rope) {
+  if (config.has_rope(lane.stage)) {
     const bool own_base = config.window_rope_base > 0 && config.has_window(lane.stage);
     const float* angles =
         (own_base ? window_cos_sin : cos_sin) + static_cast<std::size_t>(row) * config.rope_dims;

@@ -34,10 +34,11 @@ std::shared_ptr<const Model> Model::of_blocks(std::shared_ptr<const Model> whole
   model->config_ = whole->config_;
   model->config_.layers = static_cast<int>(blocks.size());
   model->config_.slim = {};
-  auto& windowed = model->config_.windowed;
-  for (std::size_t i = 0; i < blocks.size() && !windowed.empty(); ++i)
-    windowed[i] = whole->config_.windowed[static_cast<std::size_t>(blocks[i])];  // blocks rise
-  if (!windowed.empty()) windowed.resize(blocks.size());
+  for (auto* of_layers : {&model->config_.windowed, &model->config_.unturned}) {
+    for (std::size_t i = 0; i < blocks.size() && !of_layers->empty(); ++i)
+      (*of_layers)[i] = (*of_layers)[static_cast<std::size_t>(blocks[i])];  // blocks rise
+    if (!of_layers->empty()) of_layers->resize(blocks.size());
+  }
   model->weights_ = std::make_unique<ModelWeights>(view_of_blocks(whole->config_, whole->weights(), blocks));
   model->variants_ = make_variants(model->config_, *model->weights_);
   model->path_ = whole->path_;

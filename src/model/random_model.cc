@@ -302,7 +302,7 @@ void Maker::add_family() {
   const auto f32 = [&](const char* key, float value) {
     writer_.add_f32(fmt::format("{}.{}", row_.name, key), value);
   };
-  if (row_.name == "granite") {
+  if (row_.name.starts_with("granite")) {
     f32("embedding_scale", 1.5f);
     f32("residual_scale", 0.7f);
     f32("attention.scale", 0.2f);

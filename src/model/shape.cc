@@ -280,6 +280,8 @@ Result<ModelConfig> read_shape(const gguf::File& file, const Architecture& row) 
   if (static_cast<std::size_t>(config.layers) > file.tensors().size())  // before any list of so many layers
     return fail(fmt::format("{}: {}.block_count is {}, but the file has only {} tensors", file.path(),
                             row.name, config.layers, file.tensors().size()));
+  for (int i = 0; row.unturned_period > 0 && i < config.layers; ++i)
+    config.unturned.push_back((i + 1) % row.unturned_period == 0);
   if (row.read != nullptr) COPPICE_TRY_STATUS(row.read(keys, config));
   COPPICE_TRY_STATUS(read_windows(keys, row, config));
   COPPICE_TRY(config.vocab, read_vocab(file, row));
@@ -300,7 +302,7 @@ bool plain_llama(const ModelConfig& c) {
                       !c.qkv_biases && !c.output_bias && !c.feed_forward_biases && c.experts == 0;
   const bool scales = c.embedding_scale == 1 && c.residual_scale == 1 && c.logit_scale == 1 &&
                       c.attention_scale == 0 && c.score_cap == 0 && c.logit_cap == 0;
-  return c.architecture == "llama" && blocks && scales && c.windowed.empty() &&
+  return c.architecture == "llama" && blocks && scales && c.windowed.empty() && c.unturned.empty() &&
          c.rope_scaling.kind == RopeScaling::Kind::none && !c.rope_factors;
 }
 

@@ -36,6 +36,18 @@ inline bool finite_scale(ScaleType type, std::uint16_t bits) {
   return type == ScaleType::power ? bits < kFirstBadPower : finite_half(bits);
 }
 
+// codes [256] |= planes of `bits` bits << shift: of each run of `run` bytes, bits 0 .. bits - 1 are the codes
+// of the first `run` values, the next bits those of the next, and so on.
+template <int bits, int run>
+void read_planes(const std::byte* bytes, std::uint8_t* codes, int shift) {
+  for (int at = 0; at < 256; at += run * (8 / bits), bytes += run)
+    for (int plane = 0; plane < 8 / bits; ++plane)
+      for (int i = 0; i < run; ++i) {
+        const int code = std::to_integer<int>(bytes[i]) >> bits * plane & ((1 << bits) - 1);
+        codes[at + plane * run + i] |= static_cast<std::uint8_t>(code << shift);
+      }
+}
+
 // code - zero, or the table's level.
 template <PackedKind kind>
 int level_of(int code) {

@@ -42,22 +42,9 @@ inline float inverse(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
   void pack_rows(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group); \
   std::int64_t find_nonfinite(const std::byte* blocks, std::int64_t count);                             \
   }
-COPPICE_FORMAT_FUNCTIONS(q4_0)
-COPPICE_FORMAT_FUNCTIONS(q4_1)
-COPPICE_FORMAT_FUNCTIONS(q8_0)
-COPPICE_FORMAT_FUNCTIONS(q5_0)
-COPPICE_FORMAT_FUNCTIONS(q5_1)
-COPPICE_FORMAT_FUNCTIONS(q2_k)
-COPPICE_FORMAT_FUNCTIONS(q3_k)
-COPPICE_FORMAT_FUNCTIONS(q4_k)
-COPPICE_FORMAT_FUNCTIONS(q5_k)
-COPPICE_FORMAT_FUNCTIONS(q6_k)
-COPPICE_FORMAT_FUNCTIONS(iq4_nl)
-COPPICE_FORMAT_FUNCTIONS(iq4_xs)
-COPPICE_FORMAT_FUNCTIONS(mxfp4)
-COPPICE_FORMAT_FUNCTIONS(f32)
-COPPICE_FORMAT_FUNCTIONS(f16)
-COPPICE_FORMAT_FUNCTIONS(bf16)
+#define COPPICE_FORMAT(type, name, family, values, bytes, kind, file_type) COPPICE_FORMAT_FUNCTIONS(family)
+#include "quant/format_rows.inc"
+#undef COPPICE_FORMAT
 COPPICE_FORMAT_FUNCTIONS(i64)
 #undef COPPICE_FORMAT_FUNCTIONS
 

@@ -1,5 +1,4 @@
-// The table. To add a format: a row here, its four functions in a file of its own (declared in blocks.h), a
-// row in formats_test.cc's list.
+// The table, of which format_rows.inc has the rows.
 #include "quant/formats.h"
 
 #include <fmt/format.h>
@@ -13,30 +12,25 @@
 namespace coppice::core {
 namespace {
 
-// clang-format off
 constexpr Format kFormats[] = {
-    // type, name, values and bytes of a block, packed kind
-    { 0, "F32",      1,   4, PackedKind::f32,            f32::unpack,    f32::quantize,    f32::pack_rows,    f32::find_nonfinite},
-    { 1, "F16",      1,   2, PackedKind::f16,            f16::unpack,    f16::quantize,    f16::pack_rows,    f16::find_nonfinite},
-    { 2, "Q4_0",    32,  18, PackedKind::q4,             q4_0::unpack,   q4_0::quantize,   q4_0::pack_rows,   q4_0::find_nonfinite},
-    { 3, "Q4_1",    32,  20, PackedKind::q4_offset,      q4_1::unpack,   q4_1::quantize,   q4_1::pack_rows,   q4_1::find_nonfinite},
-    { 6, "Q5_0",    32,  22, PackedKind::q5,             q5_0::unpack,   q5_0::quantize,   q5_0::pack_rows,   q5_0::find_nonfinite},
-    { 7, "Q5_1",    32,  24, PackedKind::q5_offset,      q5_1::unpack,   q5_1::quantize,   q5_1::pack_rows,   q5_1::find_nonfinite},
-    { 8, "Q8_0",    32,  34, PackedKind::q8,             q8_0::unpack,   q8_0::quantize,   q8_0::pack_rows,   q8_0::find_nonfinite},
-    {10, "Q2_K",   256,  84, PackedKind::q2_super,       q2_k::unpack,   q2_k::quantize,   q2_k::pack_rows,   q2_k::find_nonfinite},
-    {11, "Q3_K",   256, 110, PackedKind::q3_super,       q3_k::unpack,   q3_k::quantize,   q3_k::pack_rows,   q3_k::find_nonfinite},
-    {12, "Q4_K",   256, 144, PackedKind::q4_super,       q4_k::unpack,   q4_k::quantize,   q4_k::pack_rows,   q4_k::find_nonfinite},
-    {13, "Q5_K",   256, 176, PackedKind::q5_super,       q5_k::unpack,   q5_k::quantize,   q5_k::pack_rows,   q5_k::find_nonfinite},
-    {14, "Q6_K",   256, 210, PackedKind::q6_super,       q6_k::unpack,   q6_k::quantize,   q6_k::pack_rows,   q6_k::find_nonfinite},
-    {20, "IQ4_NL",  32,  18, PackedKind::q4_table,       iq4_nl::unpack, iq4_nl::quantize, iq4_nl::pack_rows, iq4_nl::find_nonfinite},
-    {23, "IQ4_XS", 256, 136, PackedKind::q4_table_super, iq4_xs::unpack, iq4_xs::quantize, iq4_xs::pack_rows, iq4_xs::find_nonfinite},
-    {30, "BF16",     1,   2, PackedKind::bf16,           bf16::unpack,   bf16::quantize,   bf16::pack_rows,   bf16::find_nonfinite},
-    {39, "MXFP4",   32,  17, PackedKind::q4_power,       mxfp4::unpack,  mxfp4::quantize,  mxfp4::pack_rows,  mxfp4::find_nonfinite},
+#define COPPICE_FORMAT(type, name, family, values, bytes, kind, file_type) \
+  {type,                                                                   \
+   #name,                                                                  \
+   values,                                                                 \
+   bytes,                                                                  \
+   PackedKind::kind,                                                       \
+   family::unpack,                                                         \
+   family::quantize,                                                       \
+   family::pack_rows,                                                      \
+   family::find_nonfinite,                                                 \
+   file_type},
+#include "quant/format_rows.inc"
+#undef COPPICE_FORMAT
 };
 // Maps of token ids (the d2t of a draft head).
-constexpr Format kIntegers =
-    {27, "I64",      1,   8, PackedKind::f32,            i64::unpack,    i64::quantize,    i64::pack_rows,    i64::find_nonfinite, false};
-// clang-format on
+constexpr Format kIntegers = {
+    27, "I64", 1, 8, PackedKind::f32, i64::unpack, i64::quantize, i64::pack_rows, i64::find_nonfinite,
+    0,  false};
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 

@@ -1,5 +1,5 @@
-// The table of GGUF block formats: one row per format. Adding a format is one row here, one implementation
-// file, one test; if no packed kind fits it, one more kind in packed.h.
+// The table of GGUF block formats: one row per format (format_rows.inc). Adding one is a row there and one
+// implementation file; if no packed kind fits it, one more kind in packed.h.
 #pragma once
 
 #include <coppice/error.h>
@@ -31,6 +31,7 @@ struct Format {
   void (*pack_rows)(const std::byte* rows, std::size_t stride, int outputs, int inputs, std::byte* group);
   // The first scale that is not finite in [blocks, count values), as a value index; -1 if none.
   std::int64_t (*find_nonfinite)(const std::byte* blocks, std::int64_t count);
+  std::uint32_t file_type;  // general.file_type of a file whose matrices are nearly all of this format
   bool weights = true;  // false: integers, which a file may hold beside its weights. They are never packed
 };
 

@@ -13,17 +13,6 @@
 namespace coppice::core {
 namespace {
 
-// codes |= planes of `bits` bits << shift; runs of `run` bytes.
-template <int bits, int run>
-void read_planes(const std::byte* bytes, std::uint8_t* codes, int shift) {
-  for (int at = 0; at < 256; at += run * (8 / bits), bytes += run)
-    for (int plane = 0; plane < 8 / bits; ++plane)
-      for (int i = 0; i < run; ++i) {
-        const int code = std::to_integer<int>(bytes[i]) >> bits * plane & ((1 << bits) - 1);
-        codes[at + plane * run + i] |= static_cast<std::uint8_t>(code << shift);
-      }
-}
-
 void clear(std::uint8_t* codes) { std::memset(codes, 0, 256); }
 
 // What is subtracted in the file is added in the packed layout.

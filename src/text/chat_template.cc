@@ -141,8 +141,8 @@ Result<ChatTemplate> ChatTemplate::make(const Vocabulary& vocabulary, const Chat
     chat.variables_.emplace_back(name, std::move(value));
   }
   chat.end_ = vocabulary.eos;
-  if (const auto after = chat.around_message(false)) {
-    const Token end = control_at_start(vocabulary, after->bytes());
+  if (const auto after = chat.with_message(false)) {
+    const Token end = control_at_start(vocabulary, std::string_view(after->bytes()).substr(kMessage.size()));
     if (end != kNoToken) chat.end_ = end;
   }
   return chat;
@@ -168,12 +168,12 @@ Result<jinja::Text> ChatTemplate::render(const Json& messages, bool open_answer)
   return text;
 }
 
-// What a rendered conversation of one user's message has before the message, or behind it up to the answer.
-Result<jinja::Text> ChatTemplate::around_message(bool before) const {
+// A rendered conversation of one user's message: up to its end, or from its beginning on up to the answer.
+Result<jinja::Text> ChatTemplate::with_message(bool before) const {
   COPPICE_TRY(const jinja::Text text, render(Json::array({one_message("user")}), !before));
   const std::size_t at = text.bytes().find(kMessage);
   if (at == std::string::npos) return fail(fmt::format("{} does not show a user's message", name_));
-  return before ? text.slice(0, at) : text.slice(at + kMessage.size(), text.size());
+  return before ? text.slice(0, at + kMessage.size()) : text.slice(at, text.size());
 }
 
 Result<std::vector<Token>> ChatTemplate::encode(const Tokenizer& tokenizer, const jinja::Text& text) const {
@@ -198,18 +198,42 @@ std::vector<Token> with_begin(const Vocabulary& vocabulary, std::vector<Token> t
   return tokens;
 }
 
+// How many tokens have a part of kMessage, which these end or begin with; the first may have a space too.
+std::size_t message_tokens(const Tokenizer& tokenizer, std::span<const Token> tokens, bool at_the_end) {
+  std::string seen;
+  for (std::size_t count = 1; count <= tokens.size(); ++count) {
+    if (at_the_end) {
+      seen.insert(0, tokenizer.bytes(tokens[tokens.size() - count]));
+    } else {
+      seen += tokenizer.bytes(tokens[count - 1]);
+    }
+    if (seen.find(kMessage) != std::string::npos) return count;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<std::vector<Token>> ChatTemplate::before_message(const Tokenizer& tokenizer) const {
-  COPPICE_TRY(const jinja::Text text, around_message(true));
-  COPPICE_TRY(std::vector<Token> tokens, encode(tokenizer, text));
+  COPPICE_TRY(std::vector<Token> tokens, beside_message(tokenizer, true));
   return with_begin(tokenizer.vocabulary(), std::move(tokens));
 }
 
 Result<std::vector<Token>> ChatTemplate::before_answer(const Tokenizer& tokenizer) const {
-  COPPICE_TRY(const jinja::Text text, around_message(false));
-  COPPICE_TRY(std::vector<Token> tokens, encode(tokenizer, text));
+  COPPICE_TRY(std::vector<Token> tokens, beside_message(tokenizer, false));
   if (tokens.empty()) return fail(fmt::format("{} has nothing between a message and its answer", name_));
+  return tokens;
+}
+
+// Cut out of the tokens of both together: by itself the text behind the message would get the space that
+// stands before a text, and the one before it would end in the space that belongs to the message's first
+// word.
+Result<std::vector<Token>> ChatTemplate::beside_message(const Tokenizer& tokenizer, bool before) const {
+  COPPICE_TRY(const jinja::Text both, with_message(before));
+  COPPICE_TRY(std::vector<Token> tokens, encode(tokenizer, both));
+  const auto message = static_cast<std::ptrdiff_t>(message_tokens(tokenizer, tokens, before));
+  const auto first = before ? tokens.end() - message : tokens.begin();
+  tokens.erase(first, first + message);
   return tokens;
 }
 

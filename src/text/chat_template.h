@@ -64,7 +64,8 @@ class ChatTemplate {
       : program_(std::move(program)), name_(std::move(name)), bos_(vocabulary.bos), eos_(vocabulary.eos) {}
   Result<jinja::Text> render(const nlohmann::ordered_json& messages, bool open_answer) const;
   Result<std::vector<Token>> encode(const Tokenizer& tokenizer, const jinja::Text& text) const;
-  Result<jinja::Text> around_message(bool before) const;
+  Result<jinja::Text> with_message(bool before) const;
+  Result<std::vector<Token>> beside_message(const Tokenizer& tokenizer, bool before) const;
   Status check(const Tokenizer& tokenizer) const;
   friend void add_end_of_turn(Vocabulary& vocabulary);
 

@@ -96,6 +96,20 @@ TEST(ChatTemplate, AModelThatWritesTheMessageItselfSeesWhatStandsBeforeItAndBefo
   EXPECT_EQ(both, *chat.tokens(*tokenizer, std::vector<ChatMessage>{{"user", ""}}));
 }
 
+TEST(ChatTemplate, WhatStandsBesideAMessageHasTheSpacesItHasInAConversation) {
+  Vocabulary vocabulary = testing::small_pieces();
+  testing::add_piece(vocabulary, "\u2581c", -50);  // words begin with their space, as in any real vocabulary
+  vocabulary.chat_template = "{{ bos_token }}hello {{ messages[0].content }} hello";
+  const auto tokenizer = *Tokenizer::make(vocabulary);
+  const auto chat = *ChatTemplate::make(vocabulary);
+  const Token hello = testing::id_of(vocabulary, "\u2581hello");
+  // A space more would be written by the message's own first word, or stand where none is.
+  EXPECT_EQ(*chat.before_message(*tokenizer), (std::vector<Token>{vocabulary.bos, hello}));
+  EXPECT_EQ(*chat.before_answer(*tokenizer), (std::vector<Token>{hello}));
+  EXPECT_EQ(*chat.tokens(*tokenizer, std::vector<ChatMessage>{{"user", "hello"}}),
+            (std::vector<Token>{vocabulary.bos, hello, hello, hello}));
+}
+
 TEST(ChatTemplate, WhatAUserTypesNeverBecomesAControlToken) {
   const auto tokenizer = Tokenizer::make(with_template(kChatMl)).value();
   const auto chat = ChatTemplate::make(tokenizer->vocabulary()).value();

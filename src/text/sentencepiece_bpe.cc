@@ -1,12 +1,12 @@
-// A text is done word by word (a word begins with its spaces), which gives what doing it at once would:
-// joining depends on nothing but the pieces that a pair may become, and none of them reaches across words.
+// A text is done word by word, which gives what doing it at once would: joining depends on nothing but the
+// pieces that a pair may become, and none of them reaches across words.
 #include "text/sentencepiece_bpe.h"
 
 #include <algorithm>
-#include <queue>
 #include <unordered_map>
 
 #include "base/check.h"
+#include "text/join_memo.h"
 #include "text/unicode.h"
 #include "text/word_memo.h"
 
@@ -17,6 +17,11 @@ constexpr Token kNotAsked = kNoToken - 1;
 constexpr std::size_t kShortWord = 24;  // characters; up to here scanning all pairs beats a heap
 constexpr std::uint32_t kNowhere = 0xFFFFFFFFu;
 
+unsigned char byte_at(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]); }
+
+// Of UTF-8, where such a byte is never the first of a character; elsewhere it may be one by itself.
+bool continues(unsigned char byte) { return (byte & 0xC0) == 0x80; }
+
 }  // namespace
 
 // How a piece that must not be used ("unused") falls apart again: as it was last found to be joined.
@@ -25,11 +30,29 @@ struct SentencePieceBpe::Split {
   std::uint32_t left_bytes;
 };
 
+// Of a symbol in a long word.
+struct SentencePieceBpe::Neighbours {
+  std::uint32_t previous, next;
+};
+
+// Two symbols that may be joined: the best on top of the heap, the leftmost first among equals.
+struct SentencePieceBpe::Candidate {
+  float score;
+  std::uint32_t left, right, end;
+  Token token;
+  bool operator<(const Candidate& other) const {
+    return score < other.score || (score == other.score && left > other.left);
+  }
+};
+
 struct SentencePieceBpe::Work {
   Output out;
   std::vector<Symbol> symbols{};
   std::unordered_map<Token, Split> splits{};
   WordMemo memo{0};
+  JoinMemo joins{0};
+  std::vector<Neighbours> list{};  // of join_long
+  std::vector<Candidate> heap{};
 };
 
 Result<std::shared_ptr<const Tokenizer>> SentencePieceBpe::make(Vocabulary vocabulary) {
@@ -44,10 +67,11 @@ Result<std::shared_ptr<const Tokenizer>> SentencePieceBpe::make(Vocabulary vocab
 void SentencePieceBpe::find_crossings() {
   for (Token token = 0; token < size(); ++token) {
     const std::string_view text = spelling(token);
+    for (std::size_t at = 1; at < text.size(); ++at)
+      if (!continues(byte_at(text, at))) crosses_[byte_at(text, at - 1)].set(byte_at(text, at));
     for (std::size_t at = text.find(kPieceSpace, 1); at != std::string_view::npos;
          at = text.find(kPieceSpace, at + 1)) {
-      if (!text.substr(0, at).ends_with(kPieceSpace))
-        crosses_[static_cast<unsigned char>(text[at - 1])] = true;
+      if (!text.substr(0, at).ends_with(kPieceSpace)) crosses_to_space_[byte_at(text, at - 1)] = true;
     }
   }
 }
@@ -57,6 +81,7 @@ void SentencePieceBpe::encode_plain(std::string_view text, std::vector<Token>& o
   const std::string_view all = normalized;
   Work work{{out}};
   work.memo = WordMemo(all.size());
+  work.joins = JoinMemo(all.size());
   for (std::size_t at = 0; at < all.size();) {
     const SpecialTokens::Match match = user_defined_.find(all, at, all.size(), false);
     const std::size_t end = match.token == kNoToken ? all.size() : match.begin;
@@ -96,11 +121,12 @@ void SentencePieceBpe::encode_and_remember(std::string_view word, Work& work) co
 }
 
 std::size_t SentencePieceBpe::word_end(std::string_view text, std::size_t begin) const {
-  std::size_t at = begin;
-  while (text.substr(at).starts_with(kPieceSpace)) at += kPieceSpace.size();
-  for (at = text.find(kPieceSpace, at); at != std::string_view::npos; at = text.find(kPieceSpace, at)) {
-    if (at > begin && !crosses_[static_cast<unsigned char>(text[at - 1])]) return at;
-    while (text.substr(at).starts_with(kPieceSpace)) at += kPieceSpace.size();
+  for (std::size_t at = begin + 1; at < text.size(); ++at) {
+    const unsigned char before = byte_at(text, at - 1), byte = byte_at(text, at);
+    if (continues(byte)) continue;
+    if (!crosses_[before][byte]) return at;
+    if (crosses_to_space_[before] || !text.substr(at).starts_with(kPieceSpace)) continue;
+    if (!text.substr(0, at).ends_with(kPieceSpace)) return at;
   }
   return text.size();
 }
@@ -125,7 +151,8 @@ void SentencePieceBpe::encode_word(std::string_view word, Work& work) const {
   work.splits.clear();
   for (std::size_t at = 0; at < word.size();) {
     const std::size_t end = at + character_at(word, at).bytes;
-    const Token token = piece(word.substr(at, end - at));
+    const std::string_view character = word.substr(at, end - at);
+    const Token token = work.joins.of_character(character, [&] { return piece(character); });
     work.symbols.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(end), token});
     at = end;
   }
@@ -141,7 +168,9 @@ void SentencePieceBpe::encode_word(std::string_view word, Work& work) const {
 // The piece that two neighbours become together, or -1.
 Token SentencePieceBpe::join(std::string_view word, const Symbol& left, const Symbol& right,
                              Work& work) const {
-  const Token token = piece(word.substr(left.begin, right.end - left.begin));
+  const auto ask = [&] { return piece(word.substr(left.begin, right.end - left.begin)); };
+  const bool pieces = left.token >= 0 && right.token >= 0;
+  const Token token = pieces ? work.joins.of_pair(left.token, right.token, ask) : ask();
   if (token < 0 || !is(token, TokenKind::unused)) return token;
   work.splits.insert_or_assign(token, Split{left.token, right.token, left.end - left.begin});
   return token;
@@ -180,35 +209,28 @@ void SentencePieceBpe::join_short(std::string_view word, Work& work) const {
 // A list of symbols and a heap of candidates; a candidate whose symbols have changed since is skipped when it
 // comes up.
 void SentencePieceBpe::join_long(std::string_view word, Work& work) const {
-  struct Neighbours {
-    std::uint32_t previous, next;
-  };
-  struct Candidate {
-    float score;
-    std::uint32_t left, right, end;
-    Token token;
-    bool operator<(const Candidate& other) const {
-      return score < other.score || (score == other.score && left > other.left);
-    }
-  };
   std::vector<Symbol>& symbols = work.symbols;
+  std::vector<Neighbours>& list = work.list;
+  std::vector<Candidate>& heap = work.heap;
   const auto size = static_cast<std::uint32_t>(symbols.size());
-  std::vector<Neighbours> list(size);
+  list.resize(size);
+  heap.clear();
   for (std::uint32_t i = 0; i < size; ++i)
     list[i] = {i > 0 ? i - 1 : kNowhere, i + 1 < size ? i + 1 : kNowhere};
-  std::priority_queue<Candidate> heap;
   const auto consider = [&](std::uint32_t left) {
     if (left == kNowhere || list[left].next == kNowhere) return;
     const std::uint32_t right = list[left].next;
     const Token token = join(word, symbols[left], symbols[right], work);
-    if (token >= 0)
-      heap.push(
-          {vocabulary_.scores[static_cast<std::size_t>(token)], left, right, symbols[right].end, token});
+    if (token < 0) return;
+    const float score = vocabulary_.scores[static_cast<std::size_t>(token)];
+    heap.push_back({score, left, right, symbols[right].end, token});
+    std::push_heap(heap.begin(), heap.end());
   };
   for (std::uint32_t i = 0; i < size; ++i) consider(i);
   while (!heap.empty()) {
-    const Candidate top = heap.top();
-    heap.pop();
+    std::pop_heap(heap.begin(), heap.end());
+    const Candidate top = heap.back();
+    heap.pop_back();
     // A symbol that was joined to the one before it is empty.
     Symbol &left = symbols[top.left], &right = symbols[top.right];
     const bool current = left.begin < left.end && list[top.left].next == top.right && right.end == top.end;

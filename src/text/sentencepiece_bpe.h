@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 
 #include "text/sentencepiece.h"
@@ -22,6 +23,8 @@ class SentencePieceBpe final : public SentencePiece {
     Token token;
   };
   struct Split;
+  struct Neighbours;
+  struct Candidate;
   struct Work;
 
   explicit SentencePieceBpe(Vocabulary vocabulary) : SentencePiece(std::move(vocabulary)) {}
@@ -37,9 +40,10 @@ class SentencePieceBpe final : public SentencePiece {
   void join_long(std::string_view word, Work& work) const;
   void emit(std::string_view text, Token token, Work& work) const;
 
-  // [last byte of a character]: some piece has such a character and then a space. Where none has, a word
-  // ends: no piece can be joined across.
-  std::array<bool, 256> crosses_{};
+  // [last byte of a character][first byte of the next one]: some piece has such characters side by side.
+  // Where none has, a word ends: no piece can be joined across. The same of a space behind another character.
+  std::array<std::bitset<256>, 256> crosses_{};
+  std::array<bool, 256> crosses_to_space_{};
   // [tokens]: the piece that a word of this spelling becomes, kNoToken if it becomes several, or not asked
   // yet. Always the same answer, so threads need no order.
   mutable std::vector<std::atomic<Token>> whole_;

@@ -1,12 +1,23 @@
 // The table of splitting rules. What a rule is, its model's tokenizer.json says (normalizer, pre_tokenizer,
-// ignore_merges); which name a file has for it, the converters do. An alias is a row of its own, and is here
-// only where both names stand for the same pipeline.
+// ignore_merges); which name a file has for it, the converters do. An alias is a row of its own ("the same as
+// ..."), and is here only where both names stand for the same pipeline. To add a rule: docs/models.md.
 #include "text/split_rules.h"
 
+#include "text/cut_parts.h"
 #include "text/split_cuts.h"
 
 namespace coppice::core {
 namespace {
+
+//  ?[^(\s|[.,!?…。，、।۔،])]+
+std::size_t between_marks(std::string_view text, std::size_t begin) {
+  constexpr std::u32string_view kMarks = U"()|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C";
+  return cuts::led_run_end(
+      text, begin, [](const Character& c) { return c.code == ' '; },
+      [&](const Character& c) {
+        return c.kind != CharClass::space && kMarks.find(c.code) == std::u32string_view::npos;
+      });
+}
 
 constexpr Cut kGpt2[] = {cuts::gpt2};
 constexpr Cut kDigitsThenGpt2[] = {cuts::each_number, cuts::gpt2};
@@ -19,12 +30,13 @@ constexpr Cut kDeepseekLlm[] = {cuts::each_newline,      cuts::cased_letters, cu
                                 cuts::spaces_at_the_end, cuts::east_asian,    cuts::each_number};
 constexpr Cut kDeepseekCoder[] = {cuts::each_newline, cuts::letters, cuts::marks_of_punctuation,
                                   cuts::east_asian, cuts::each_number};
+constexpr Cut kBloom[] = {between_marks};
 constexpr Cut kFalcon[] = {cuts::punctuation, cuts::gpt2, cuts::numeric_bytes, cuts::three_digits};
 
 // clang-format off
 constexpr SplitRule kRules[] = {
     {"gpt-2",          "GPT-2, Phi-2",                   kGpt2},
-    {"gpt2",           "gpt-2 in older files",           kGpt2},
+    {"gpt2",           "the same as gpt-2",              kGpt2},
     {"phi-2",          "the same as gpt-2",              kGpt2},
     {"gpt-neox",       "GPT-NeoX, Pythia",               kGpt2, true},
     {"mpt",            "MPT (GPT-NeoX's tokenizer)",     kGpt2, true},
@@ -37,13 +49,16 @@ constexpr SplitRule kRules[] = {
     {"llama3",         "the same as llama-bpe",          kLlama3, false, true, true},
     {"llama-v3",       "the same as llama-bpe",          kLlama3, false, true, true},
     {"dbrx",           "DBRX, Phi-4 (cl100k)",           kLlama3, false, true},
+    {"smaug-bpe",      "SmolLM3, Smaug",                 kLlama3, false, true},
     {"qwen2",          "Qwen 2, 2.5, 3",                 kQwen2, true},
+    {"stablelm2",      "StableLM 2",                     kQwen2, true},
     {"qwen35",         "Qwen 3.5",                       kQwen35, true},
     {"gpt-4o",         "gpt-oss, Phi-4 mini (o200k)",    kGpt4o, false, true},
     {"tekken",         "Mistral Nemo, Small 3",          kTekken, false, true, true},
     {"deepseek-llm",   "DeepSeek LLM, Coder V2",         kDeepseekLlm},
     {"deepseek-coder", "DeepSeek Coder",                 kDeepseekCoder},
     {"falcon",         "Falcon",                         kFalcon},
+    {"bloom",          "BLOOM, BLOOMZ",                  kBloom},
 };
 // clang-format on
 

@@ -171,6 +171,12 @@ class Piped(program.Case):
         self.assertEqual(out, self.generate("--chat", "--ignore-eos", prompt="Hello", tokens=6)["text"] + "\n")
         self.assertRegex(said, r"\A\[stopped after 6 tokens; .*\]\n\[6 tokens, .*\]\n6 tokens, .*\ncoppice: there is no command /what.*\n\Z")
 
+    def test_a_conversation_beyond_the_trained_context_is_said_to_be(self):
+        _, said = self.run_well("chat", "-m", self.model, "-t", 1, "-c", 700, "-n", 6, "--ignore-eos",
+                                input=b"Hello\n/set max-tokens 500\nHello\n")
+        self.assertRegex(said, r"\A\[stopped after 6 tokens; .*\]\n\[6 tokens, .*\]\n\[stopped after 500 tokens; .*\]\n"
+                               r"\[longer than the 512 tokens the model was trained on: it may be nonsense\]\n\[500 tokens, .*\]\n\Z")
+
     def test_no_input_is_no_conversation(self):
         chat = self.start("chat", "-m", self.model, "-t", 1)
         self.assertEqual((*chat.communicate(timeout=program.TIMEOUT), chat.returncode), (b"", b"", 0))

@@ -14,6 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "judge"))
 
+import formats  # noqa: E402
 import gguf  # noqa: E402
 import random_model  # noqa: E402
 

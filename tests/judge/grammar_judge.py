@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import urllib.parse
@@ -39,6 +40,12 @@ def time(value):
 def uri(value):
     parts = urllib.parse.urlsplit(value) if isinstance(value, str) else None
     return parts is None or (parts.scheme != "" and parts.netloc != "" and parts.port != 0)
+
+
+@formats.checks("duration")
+def duration(value):
+    return not isinstance(value, str) or re.fullmatch(
+        r"P(?!$)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?!$)(\d+H)?(\d+M)?(\d+S)?)?)", value) is not None
 
 
 def validator_of(schema):

@@ -9,6 +9,7 @@ import tempfile
 import numpy as np
 
 import command
+import formats
 import random_model
 import reference
 
@@ -36,6 +37,11 @@ def code_problem(x, codes, scales):
     if ties.sum() > max(3, 1e-6 * ties.size):
         return f"{ties.sum()} ties do not go to the even code"
     return None
+
+
+def of_blocks(values):
+    """Every format with blocks of so many values."""
+    return tuple(name for name in formats.names() if formats.block(name)[0] == values)
 
 
 def output_error(x, weights, out):
@@ -100,9 +106,8 @@ def main():
                     "attention.sliding_window": 20, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 8.0}),
                 dict(arch="phi3", types=("Q4_0", "Q8_0"), seed=16),
                 dict(arch="falcon", types=("Q8_0",), seed=17, kv_heads=1),
-                dict(arch="llama", types=("Q5_0", "Q5_1", "IQ4_NL", "MXFP4"), seed=18),
-                dict(arch="llama", types=("Q4_K", "Q6_K", "Q5_K", "Q3_K", "Q2_K", "IQ4_XS"), seed=19, hidden=256, heads=4,
-                     feed_forward=512)]):
+                dict(arch="llama", types=of_blocks(32), seed=18),
+                dict(arch="llama", types=of_blocks(256), seed=19, hidden=256, heads=4, feed_forward=512)]):
             path = f"{scratch}/{number}.gguf"
             random_model.write(path, **wanted)
             cases.append((str(wanted), path, 60))

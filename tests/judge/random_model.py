@@ -13,6 +13,8 @@ import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize, quantize
 
+import architectures
+
 TEXT = """The quick brown fox jumps over the lazy dog. It was the best of times, it was the worst of times, it was the age
 of wisdom, it was the age of foolishness. def add(left, right): return left + right; for index in range(10): print(index)
 Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, I thought I
@@ -114,14 +116,7 @@ class Maker:
             self.writer.add_tensor(name, quantize(values, kind), raw_dtype=kind)
 
 
-LAYER_NORM = {"gpt2", "gptneox", "starcoder2", "falcon"}
-FUSED = {"gpt2", "phi3", "gptneox", "falcon"}  # attn_qkv
-GATED = {"llama", "granite", "qwen2", "qwen3", "qwen3moe", "olmo2", "gemma2", "gemma3"}
-POST_NORMS = {"olmo2", "gemma2", "gemma3"}
-QUERY_NORMS = {"qwen3", "qwen3moe", "gemma3", "olmo2"}
-BIASES = {"gpt2", "gptneox", "starcoder2"}  # everywhere
-WINDOWS = {"gemma2", "gemma3", "phi3", "starcoder2"}  # of those that may have one
-ARCHITECTURES = sorted(LAYER_NORM | FUSED | GATED)
+ARCHITECTURES = sorted(architectures.TABLE)
 
 
 def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidden=96, heads=6, kv_heads=2,
@@ -130,13 +125,13 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
     """Writes the model and returns its vocabulary's size. `keys`: more of them, by name behind the architecture's, as
     numbers, texts or lists. `factors`: names of tensors of RoPE factors. `biases`: where they are optional.
     `second_norm`: Falcon with a norm for attention alone."""
-    make = Maker(path, arch, types, seed)
+    make, facts = Maker(path, arch, types, seed), architectures.facts(arch)
     out = make.writer
     tokens, pairs = byte_pair_encoding(merges)
     tokens = SPECIAL + tokens
-    if arch in ("gpt2", "gptneox"):
+    if facts["qkv"] == "fused" and facts["biases"] == "all":  # GPT-2 and GPT-NeoX; their files do not say it
         kv_heads = heads
-    rms = arch not in LAYER_NORM
+    rms = facts["norm"] == "rms"
     own_head_dim, head_dim = head_dim, head_dim or hidden // heads
     q, kv = heads * head_dim, kv_heads * head_dim
     out.add_name(f"random {arch} {seed}")
@@ -146,7 +141,7 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
     out.add_feed_forward_length(feed_forward)
     out.add_head_count(heads)
     out.add_vocab_size(len(tokens))
-    if arch != "gpt2":
+    if facts["turns"]:
         out.add_head_count_kv(kv_heads)
         if "rope.dimension_count" not in (keys or {}):
             out.add_rope_dimension_count(head_dim)
@@ -183,29 +178,30 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
             make.vector(name + ".bias", outputs, 0)
 
     make.matrix("token_embd.weight", len(tokens), hidden, spread=1.0)
-    if arch == "gpt2":
+    if not facts["turns"]:
         out.add_tensor("position_embd.weight", make.random.normal(0, 0.5, (context, hidden)).astype(np.float32))
     for name in factors or ():
         rope_dims = (keys or {}).get("rope.dimension_count", head_dim)
         out.add_tensor(name, make.random.uniform(1, 8, rope_dims // 2).astype(np.float32))
-    every = arch in BIASES or biases
+    every = facts["biases"] == "all" or biases
     for layer in range(layers):
         block = f"blk.{layer}."
-        if arch != "olmo2":
+        if "attn_norm" not in facts["without"]:
             norm(block + "attn_norm")
         if second_norm:
             norm(block + "attn_norm_2")
-        if arch not in ("olmo2", "falcon"):
+        if "ffn_norm" not in facts["without"]:
             norm(block + "ffn_norm")
-        if arch in FUSED:
+        if facts["qkv"] == "fused":
             linear(block + "attn_qkv", q + 2 * kv, hidden, every)
         else:
             for part, width in (("q", q), ("k", kv), ("v", kv)):
-                linear(f"{block}attn_{part}", width, hidden, every or arch == "qwen2")
-        if arch in QUERY_NORMS:
-            norm(block + "attn_q_norm", q if arch == "olmo2" else head_dim)
-            norm(block + "attn_k_norm", kv if arch == "olmo2" else head_dim)
-        if arch in GATED and not experts:
+                linear(f"{block}attn_{part}", width, hidden, every or facts["biases"] == "qkv")
+        if facts["query_norms"] != "none":
+            norm(block + "attn_q_norm", q if facts["query_norms"] == "all heads" else head_dim)
+            norm(block + "attn_k_norm", kv if facts["query_norms"] == "all heads" else head_dim)
+        gated = facts["activation"].endswith("gated")
+        if gated and facts["gate"] == "apart" and not experts:
             linear(block + "ffn_gate", feed_forward, hidden, every)
         linear(block + "attn_output", hidden, q, every)
         if experts:
@@ -213,9 +209,9 @@ def write(path, arch="llama", types=("F32",), seed=1, layers=3, tied=False, hidd
             for part, shape in (("gate", (feed_forward, hidden)), ("up", (feed_forward, hidden)), ("down", (hidden, feed_forward))):
                 make.matrix(f"{block}ffn_{part}_exps.weight", *shape, experts=experts)
         else:
-            linear(block + "ffn_up", feed_forward * (2 if arch == "phi3" else 1), hidden, every)
+            linear(block + "ffn_up", feed_forward * (2 if facts["gate"] == "in ffn_up" else 1), hidden, every)
             linear(block + "ffn_down", hidden, feed_forward, every)
-        if arch in POST_NORMS:
+        if facts["post_norms"]:
             norm(block + "post_attention_norm")
             norm(block + "post_ffw_norm")
     norm("output_norm")

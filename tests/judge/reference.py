@@ -16,6 +16,8 @@ import gguf
 import numpy as np
 from gguf.quants import dequantize
 
+import architectures
+
 FLOAT_TYPES = {gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16, gguf.GGMLQuantizationType.BF16}
 GROUP = 32
 
@@ -72,16 +74,6 @@ class Cache:
         return k, v
 
 
-# What the published models do that their files do not say.
-LAYER_NORM = {"gpt2", "gptneox", "starcoder2", "falcon"}  # the others: root mean square
-ROTATES_HALVES = {"qwen2", "qwen3", "qwen3moe", "gemma2", "gemma3", "phi3", "gptneox", "starcoder2", "falcon", "olmo2"}
-GELU = {"gpt2": "tanh", "starcoder2": "tanh", "gptneox": "erf", "falcon": "erf"}  # the others gate: act(gate) * up
-GATES_BY_GELU = {"gemma2", "gemma3"}
-# Every layer but each n-th has a sliding window, where the file states one; 1: every layer.
-WINDOW_PERIOD = {"llama": 1, "phi3": 1, "gemma2": 2, "gemma3": 6, "olmo2": 4}
-KNOWN = LAYER_NORM | ROTATES_HALVES | {"llama", "granite"}
-
-
 def gelu(x, form):
     if form == "tanh":
         inner = x.dtype.type(math.sqrt(2 / math.pi)) * (x + x.dtype.type(0.044715) * x ** 3)
@@ -101,46 +93,44 @@ class Reference:
             raise ValueError("activations are `float` or `int8`")
         self.file, self.dtype, self.activations = File(path), dtype, activations
         arch = self.arch = self.file.key("general.architecture")
-        if arch not in KNOWN:
-            raise ValueError(f"the judge knows {sorted(KNOWN)}, not {arch}")
+        self.facts = architectures.facts(arch)  # what the file does not say
         key = self.key
         self.layers = key("block_count")
         self.hidden = key("embedding_length")
         self.heads = key("attention.head_count")
         self.kv_heads = key("attention.head_count_kv", self.heads)
         self.head_dim = key("attention.key_length", self.hidden // self.heads)
-        self.eps = float(key("attention.layer_norm_epsilon" if arch in LAYER_NORM else "attention.layer_norm_rms_epsilon"))
+        self.eps = float(key("attention.layer_norm_epsilon" if self.facts["norm"] == "layer" else "attention.layer_norm_rms_epsilon"))
         self.weights = {}
         for name in self.file.tensors:
             self.weights[name] = self.file.weight(name).astype(dtype)
         self.head = "output.weight" if "output.weight" in self.weights else "token_embd.weight"
         self.read_scales()
         self.read_window()
-        if arch != "gpt2":
+        if self.facts["turns"]:
             self.read_rope(length or key("context_length"))
 
     def key(self, name, otherwise=None):
         return self.file.key(f"{self.arch}.{name}", otherwise)
 
     def read_scales(self):
-        gemma, key = self.arch in ("gemma2", "gemma3"), self.key
-        self.embedding_scale = math.sqrt(self.hidden) if gemma else float(key("embedding_scale", 1.0))
+        key, facts = self.key, self.facts
+        self.embedding_scale = math.sqrt(self.hidden) if facts["scaled_embeddings"] else float(key("embedding_scale", 1.0))
         self.residual_scale = float(key("residual_scale", 1.0))
         self.logit_divisor = float(key("logit_scale", 1.0))
-        self.score_cap = float(key("attn_logit_softcapping", 50.0 if self.arch == "gemma2" else 0.0))
-        self.logit_cap = float(key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0))
-        # The largest Gemmas divide by another width than that of a head.
-        largest = (self.arch, self.layers) in (("gemma2", 46), ("gemma3", 62))
+        self.score_cap = float(key("attn_logit_softcapping", facts["score_cap"]))
+        self.logit_cap = float(key("final_logit_softcapping", facts["logit_cap"]))
+        largest = self.layers == facts["largest"]
         self.attention_scale = float(key("attention.scale", 0.0)) or 1 / math.sqrt(self.hidden // self.heads if largest else self.head_dim)
-        self.parallel = self.arch == "falcon" or self.arch == "gptneox" and bool(key("use_parallel_residual", True))
+        self.parallel = facts["parallel"] == "always" or facts["parallel"] == "by key" and bool(key("use_parallel_residual", True))
 
     def read_window(self):
-        self.window = self.key("attention.sliding_window", 4096 if self.arch == "gemma2" else 0)
-        period = self.key("attention.sliding_window_pattern", WINDOW_PERIOD.get(self.arch, 1))
+        self.window = self.key("attention.sliding_window", self.facts["default_window"])
+        period = self.key("attention.sliding_window_pattern", self.facts["window"])
         if isinstance(period, list):
             self.windowed = period
         else:
-            self.windowed = [self.window > 0 and (period == 1 or layer % period != period - 1) for layer in range(self.layers)]
+            self.windowed = [self.window > 0 and period > 0 and (period == 1 or layer % period != period - 1) for layer in range(self.layers)]
 
     def read_rope(self, length):
         key = self.key
@@ -171,8 +161,9 @@ class Reference:
             self.magnitude = 0.1 * math.log(factor) + 1
         # Layers with a window that turn by a base of their own, which nothing scales.
         self.window_frequencies = self.frequencies
-        if self.arch == "gemma3" or self.arch == "olmo2" and self.window:
-            base = float(key("rope.freq_base_swa", 10000.0 if self.arch == "gemma3" else self.rope_base))
+        otherwise = self.facts["window_base"]
+        if otherwise != "none":
+            base = float(key("rope.freq_base_swa", self.rope_base if otherwise == "as the others" else otherwise))
             self.window_frequencies = base ** (-2.0 * pairs / self.rope_dims)
 
     # ---- parts ---------------------------------------------------------------------------------------------------
@@ -189,7 +180,7 @@ class Reference:
 
     def norm(self, x, name):
         weight = self.weights[name + ".weight"]
-        if self.arch not in LAYER_NORM:
+        if self.facts["norm"] == "rms":
             return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.dtype(self.eps)) * weight
         centred = x - x.mean(axis=-1, keepdims=True)
         variance = np.mean(centred * centred, axis=-1, keepdims=True)
@@ -208,7 +199,7 @@ class Reference:
         magnitude = 1.0 if windowed and self.window_frequencies is not self.frequencies else self.magnitude
         cos, sin = (np.cos(angle) * magnitude).astype(self.dtype), (np.sin(angle) * magnitude).astype(self.dtype)
         half = self.rope_dims // 2
-        if self.arch in ROTATES_HALVES:
+        if self.facts["turns"] == "halves":
             first, second = slice(0, half), slice(half, self.rope_dims)
         else:
             first, second = slice(0, self.rope_dims, 2), slice(1, self.rope_dims, 2)
@@ -238,15 +229,15 @@ class Reference:
         return out.reshape(*out.shape[:-3], self.heads, rows, self.head_dim)
 
     def activate(self, gate, up):
-        return (gelu(gate, "tanh") if self.arch in GATES_BY_GELU else gate / (1 + np.exp(-gate))) * up
+        return (gelu(gate, "tanh") if self.facts["activation"] == "gelu gated" else gate / (1 + np.exp(-gate))) * up
 
     def feed_forward(self, x, block):
         if block + "ffn_gate_inp.weight" in self.weights:
             return self.experts(x, block)
         up = self.linear(x, block + "ffn_up")
-        if self.arch in GELU:
-            return self.linear(gelu(up, GELU[self.arch]), block + "ffn_down")
-        gate, up = np.split(up, 2, axis=-1) if self.arch == "phi3" else (self.linear(x, block + "ffn_gate"), up)
+        if not self.facts["activation"].endswith("gated"):
+            return self.linear(gelu(up, self.facts["activation"].split()[1]), block + "ffn_down")
+        gate, up = np.split(up, 2, axis=-1) if self.facts["gate"] == "in ffn_up" else (self.linear(x, block + "ffn_gate"), up)
         return self.linear(self.activate(gate, up), block + "ffn_down")
 
     def experts(self, x, block):
@@ -271,7 +262,7 @@ class Reference:
         else:
             parts = [self.linear(x, f"{block}attn_{part}") for part in "qkv"]
         heads = lambda part: np.swapaxes(part.reshape(*part.shape[:-1], -1, self.head_dim), -2, -3)
-        if self.arch == "olmo2":  # its norms span all heads, the others' are of each head
+        if self.facts["query_norms"] == "all heads":
             parts[:2] = self.norm(parts[0], block + "attn_q_norm"), self.norm(parts[1], block + "attn_k_norm")
             return [heads(part) for part in parts]
         q, k, v = [heads(part) for part in parts]
@@ -292,22 +283,23 @@ class Reference:
         cache = cache if cache is not None else Cache()
         positions = cache.length + np.arange(tokens.shape[-1])
         x = self.weights["token_embd.weight"][tokens] * self.dtype(self.embedding_scale)
-        if self.arch == "gpt2":
+        if not self.facts["turns"]:
             x = x + self.weights["position_embd.weight"][positions]
         for layer in range(self.layers):
             block = f"blk.{layer}."
             seen[layer] = x
             q, k, v = self.project(self.norm_if_any(x, block + "attn_norm_2", block + "attn_norm"), block)
             windowed = bool(self.windowed[layer])
-            if self.arch != "gpt2":
+            unturned = self.facts["unturned"]
+            if self.facts["turns"] and not (unturned and layer % unturned == unturned - 1):
                 q, k = self.rope(q, positions, windowed), self.rope(k, positions, windowed)
             k, v = cache.extend(layer, k, v)
             mixed = np.swapaxes(self.attention(q, k, v, cache.length, windowed), -2, -3)
             mixed = self.linear(mixed.reshape(*mixed.shape[:-2], -1), block + "attn_output")
             mixed = self.norm_if_any(mixed, block + "post_attention_norm") * self.dtype(self.residual_scale)
             # What the feed-forward part reads: with parallel residuals the stream as attention found it, and then
-            # Falcon's has no norm of its own.
-            norms = [block + "ffn_norm"] + [block + "attn_norm"] * (self.arch == "falcon")
+            # it may have no norm of its own.
+            norms = [block + "ffn_norm"] + [block + "attn_norm"] * self.parallel
             added = self.feed_forward(self.norm_if_any(x if self.parallel else x + mixed, *norms), block)
             x = x + mixed + self.norm_if_any(added, block + "post_ffw_norm") * self.dtype(self.residual_scale)
         seen[self.layers] = x

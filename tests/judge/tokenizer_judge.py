@@ -3,8 +3,8 @@
 tokenizer.json, the `sentencepiece` package, and `jinja2` on the model's own chat template, against Coppice's tokenizer
 (through the filter tests/judge/tokenize_lines.cc).
 
-    tokenizer_judge.py --tokenize-lines build/dev/tests/tokenize_lines [--lines 2000] [--only RULE] [--model FILE]
-                       [--sentencepiece-model FILE]
+    tokenizer_judge.py --tokenize-lines build/dev/tests/tokenize_lines [--lines 2000] [--only RULE,...] [--model FILE]
+                       [--sentencepiece-model FILE] [--record FILE]
 
 For every rule and kind of pieces a vocabulary of 2,000 is trained here. Ids must be equal on every line, and every byte
 string must come back (in Unicode's form C where the rule has that). Only code points that Unicode 15 has are compared; the
@@ -55,7 +55,7 @@ class File:
 
     def reference(self, with_control):
         result = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate(self.tokens)}, merges=self.merges,
-                                      ignore_merges=self.rule in rules.WHOLE_WORDS_FIRST))
+                                      ignore_merges=rules.whole_words_first(self.rule)))
         if rules.normalizer(self.rule):
             result.normalizer = rules.normalizer(self.rule)
         result.pre_tokenizer = rules.splitter(self.rule)
@@ -120,9 +120,10 @@ def check_classes():
 def check_rules():
     """Every rule there is has a judge, or is another name of one that has."""
     with open(os.path.join(os.path.dirname(__file__), "../../src/text/split_rules.cc"), encoding="utf-8") as file:
-        names = re.findall(r'^    \{"([^"]+)", ', file.read(), re.MULTILINE)
-    if set(names) != {*rules.RULES, *rules.ALIASES} or len(names) != len(rules.RULES) + len(rules.ALIASES):
-        fail(f"rules without a judge, or judges without a rule: {set(names) ^ {*rules.RULES, *rules.ALIASES}}")
+        rows = re.findall(r'^    \{"([^"]+)",\s+"([^"]+)",', file.read(), re.MULTILINE)
+    names = {name for name, origin in rows if not origin.startswith("the same as ")}
+    if names != set(rules.RULES):
+        fail(f"rules without a judge, or judges without a rule: {sorted(names ^ set(rules.RULES))}")
 
 
 def other_punctuation():
@@ -148,7 +149,7 @@ def other_marks():
 
 
 def form(rule, text):
-    return unicodedata.normalize("NFC", text) if rule in rules.NFC_RULES else text
+    return unicodedata.normalize("NFC", text) if rules.normalizer(rule) else text
 
 
 def form_of_bytes(rule, data):
@@ -236,7 +237,7 @@ def train_small(folder, rule, texts):
     tokens = sorted(model["vocab"], key=model["vocab"].get)
     tokens += [t for t in extra if t not in model["vocab"]]
     merges = [m.split(" ") if isinstance(m, str) else m for m in model["merges"]]
-    if rule in rules.WHOLE_WORDS_FIRST:  # some tokens that only whole words become
+    if rules.whole_words_first(rule):  # some tokens that only whole words become
         needed = {part for merge in merges for part in merge}
         merges = [m for i, m in enumerate(merges) if i % 9 or "".join(m) in needed]
     path = os.path.join(folder, f"{rule}.gguf")
@@ -246,7 +247,7 @@ def train_small(folder, rule, texts):
 
 def judge(tool, file, lines, speed_text):
     texts, records = make_texts(lines, 1), make_bytes(lines // 4, 2)
-    left_out = other_punctuation() if file.rule == "falcon" else other_marks() if file.rule in rules.NFC_RULES else set()
+    left_out = other_punctuation() if file.rule == "falcon" else other_marks() if rules.normalizer(file.rule) else set()
     texts = [t for t in texts if left_out.isdisjoint(map(ord, t))]
     check_ids(tool, file, texts, with_control=False)
     check_ids(tool, file, texts, with_control=True)
@@ -284,15 +285,33 @@ def judge_pieces(tool, file, lines, speed_text):
           f"{speed(tool, file, speed_text):.0f} MB/s", flush=True)
 
 
+def record(options, name):
+    """Notes down that `name` agreed, if no longer run is noted."""
+    if not options.record:
+        return
+    with open(options.record, encoding="utf-8") as file:
+        runs = json.load(file)
+    if runs.get(name, {"lines": 0})["lines"] <= options.lines:
+        runs[name] = {"lines": options.lines, "on": time.strftime("%Y-%m-%d", time.gmtime())}
+    rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(runs.items()))
+    with open(options.record, "w", encoding="utf-8") as file:
+        file.write("{\n" + rows + "\n}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokenize-lines", required=True)
     parser.add_argument("--model", default=os.environ.get("COPPICE_MODEL"), required="COPPICE_MODEL" not in os.environ)
     parser.add_argument("--lines", type=int, default=2000, help="for each rule; five times as many for the model")
     parser.add_argument("--sentencepiece-model", help="a real model with a vocabulary of SentencePiece's, besides")
-    parser.add_argument("--only", help="one rule or kind of pieces, and no model")
+    parser.add_argument("--only", help="these rules and kinds of pieces, with commas, and no model")
+    parser.add_argument("--record", help="a JSON file to note down in how many lines of each rule agreed (docs/models.md)")
     options = parser.parse_args()
     tool, started = Filter(options.tokenize_lines), time.time()
+    chosen = options.only.split(",") if options.only else [*rules.RULES, *pieces.KINDS]
+    unknown = set(chosen) - {*rules.RULES, *pieces.KINDS}
+    if unknown:
+        fail(f"--only {sorted(unknown)}: there is {', '.join([*rules.RULES, *pieces.KINDS])}")
     check_rules()
     check_classes()
     text = documents(1_000_000)
@@ -301,11 +320,13 @@ def main():
         if not options.only:
             judge(tool, File(options.model), 5 * options.lines, text)
         for rule in rules.RULES:
-            if options.only in (None, rule):
+            if rule in chosen:
                 judge(tool, train_small(folder, rule, training), options.lines, text)
+                record(options, rule)
         for kind in pieces.KINDS:
-            if options.only in (None, kind):
+            if kind in chosen:
                 judge_pieces(tool, pieces.train(folder, kind, "\n".join(training).splitlines()), options.lines, text)
+                record(options, kind)
     if options.sentencepiece_model:
         judge_pieces(tool, pieces.Pieces(options.sentencepiece_model), 5 * options.lines, text)
     print(f"tokenizer judge: agreed in {time.time() - started:.0f} s")

@@ -1,6 +1,6 @@
 """What each splitting rule is for the `tokenizers` package: the normalizer, pre-tokenizer and ignore_merges of the
-tokenizer.json of the models that a file names by it. Aliases (gpt2, llama3, ...) are left out: src/text/split_rules_test.cc
-says that they are the same rows."""
+tokenizer.json of the models that a file names by it. Aliases ("the same as ..." in src/text/split_rules.cc) are left out:
+src/text/split_rules_test.cc says that they are the same rows."""
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
@@ -27,13 +27,6 @@ CASED = CASED.decode("unicode_escape")
 WIDE = "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"
 EAST_ASIAN = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
-NFC_RULES = {"gpt-neox", "mpt", "olmo", "command-r", "qwen2", "qwen35"}
-WHOLE_WORDS_FIRST = {"llama-bpe", "dbrx", "gpt-4o", "tekken"}
-
-
-def normalizer(rule):
-    return normalizers.NFC() if rule in NFC_RULES else None
-
 
 def split(expression):
     return pre_tokenizers.Split(Regex(expression), "isolated")
@@ -47,27 +40,44 @@ def digits(alone=True):
     return pre_tokenizers.Digits(individual_digits=alone)
 
 
-def splitter(rule):
-    gpt2, then_digits = [byte_level(True)], [digits(), byte_level(True)]
-    steps = {
-        "gpt-2": gpt2, "gpt-neox": gpt2, "mpt": gpt2, "olmo": gpt2,
-        "smollm": then_digits, "starcoder": then_digits, "refact": then_digits, "command-r": then_digits,
-        "llama-bpe": [split(CL100K), byte_level(False)],
-        "dbrx": [split(CL100K), byte_level(False)],
-        "qwen2": [split(QWEN2), byte_level(False)],
-        "qwen35": [split(QWEN35), byte_level(False)],
-        "gpt-4o": [split(O200K), byte_level(False)],
-        "tekken": [split(TEKKEN), byte_level(False)],
-        "deepseek-llm": [split("[\r\n]"), split(CASED), split(WIDE), split(r"\s+$"), split(EAST_ASIAN), digits(),
-                         byte_level(False)],
-        "deepseek-coder": [split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split(EAST_ASIAN), digits(),
-                           byte_level(False)],
-        "falcon": [pre_tokenizers.Punctuation("contiguous"), byte_level(True), digits(alone=False),
-                   split("[0-9][0-9][0-9]")],
-    }
-    return pre_tokenizers.Sequence(steps[rule])
+def rule(*steps, nfc=False, whole_words_first=False):
+    """`steps`: the pre-tokenizer; `nfc`: the normalizer is form C; `whole_words_first`: ignore_merges."""
+    return {"steps": list(steps), "nfc": nfc, "whole_words_first": whole_words_first}
 
 
-RULES = ["gpt-2", "gpt-neox", "mpt", "olmo", "smollm", "starcoder", "refact", "command-r", "llama-bpe", "dbrx", "qwen2",
-         "qwen35", "gpt-4o", "tekken", "deepseek-llm", "deepseek-coder", "falcon"]
-ALIASES = ["gpt2", "phi-2", "llama3", "llama-v3"]
+WORDS, BYTES = byte_level(True), byte_level(False)
+TABLE = {
+    "gpt-2": rule(WORDS),
+    "gpt-neox": rule(WORDS, nfc=True),
+    "mpt": rule(WORDS, nfc=True),
+    "olmo": rule(WORDS, nfc=True),
+    "smollm": rule(digits(), WORDS),
+    "starcoder": rule(digits(), WORDS),
+    "refact": rule(digits(), WORDS),
+    "command-r": rule(digits(), WORDS, nfc=True),
+    "llama-bpe": rule(split(CL100K), BYTES, whole_words_first=True),
+    "dbrx": rule(split(CL100K), BYTES, whole_words_first=True),
+    "smaug-bpe": rule(split(CL100K), BYTES, whole_words_first=True),
+    "qwen2": rule(split(QWEN2), BYTES, nfc=True),
+    "stablelm2": rule(split(QWEN2), BYTES, nfc=True),
+    "qwen35": rule(split(QWEN35), BYTES, nfc=True),
+    "gpt-4o": rule(split(O200K), BYTES, whole_words_first=True),
+    "tekken": rule(split(TEKKEN), BYTES, whole_words_first=True),
+    "deepseek-llm": rule(split("[\r\n]"), split(CASED), split(WIDE), split(r"\s+$"), split(EAST_ASIAN), digits(), BYTES),
+    "deepseek-coder": rule(split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split(EAST_ASIAN), digits(), BYTES),
+    "falcon": rule(pre_tokenizers.Punctuation("contiguous"), WORDS, digits(alone=False), split("[0-9][0-9][0-9]")),
+    "bloom": rule(split(" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"), BYTES),
+}
+RULES = list(TABLE)
+
+
+def normalizer(name):
+    return normalizers.NFC() if TABLE[name]["nfc"] else None
+
+
+def splitter(name):
+    return pre_tokenizers.Sequence(TABLE[name]["steps"])
+
+
+def whole_words_first(name):
+    return TABLE[name]["whole_words_first"]

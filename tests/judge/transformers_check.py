@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transformers
 
+import architectures
 import command
 import reference
 from logits_judge import LIMIT, relative_error
@@ -77,6 +78,9 @@ CASES = [
     ("gpt2", "GPT2Config", dict(n_embd=96, n_inner=160, n_layer=3, n_head=6, n_positions=512), {}),
 ]
 
+CASES += [(name, kind, {**SHAPE, **options}, keys) for name, entry in architectures.TABLE.items()
+          for kind, options, keys in entry.get("transformers", ())]
+
 ENDS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "gpt_neox.embed_in": "token_embd",
         "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output", "transformer.word_embeddings": "token_embd",
         "transformer.ln_f": "output_norm", "transformer.wte": "token_embd", "transformer.wpe": "position_embd"}
@@ -90,7 +94,6 @@ BLOCKS = {
     "mlp.dense_4h_to_h": "ffn_down", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
     "self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output", "ln_attn": "attn_norm_2",
     "ln_mlp": "attn_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output"}
-POST_NORMS = {"olmo2", "gemma2", "gemma3"}  # their post_attention_layernorm stands behind attention
 
 
 def interleaved(rows, heads):
@@ -134,13 +137,13 @@ def tensors_of(arch, config, state):
         if role not in BLOCKS or kind is None:
             continue
         target = BLOCKS[role]
-        if role == "post_attention_layernorm" and arch in POST_NORMS:
+        if role == "post_attention_layernorm" and architectures.facts(arch)["post_norms"]:  # it stands behind attention
             target = "post_attention_norm"
         if arch == "gpt2" and value.ndim == 2:
             value = value.T
         if arch.startswith("gemma") and "norm" in role:
             value = value + 1
-        if arch in ("llama", "granite") and target in ("attn_q", "attn_k"):
+        if architectures.facts(arch)["turns"] == "neighbours" and target in ("attn_q", "attn_k"):
             value = interleaved(value, config.num_attention_heads if target == "attn_q" else config.num_key_value_heads)
         if target == "attn_qkv" and arch in ("gptneox", "falcon"):
             value = parts_of_qkv(arch, value, config)
@@ -186,8 +189,8 @@ def write(path, arch, config, state, keys):
     out.add_key_length(head_dim)
     out.add_value_length(head_dim)
     eps = get("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon") if arch != "falcon" else config.layer_norm_epsilon
-    (out.add_layer_norm_eps if arch in reference.LAYER_NORM else out.add_layer_norm_rms_eps)(eps)
-    if arch != "gpt2" and "rope.freq_base" not in keys:
+    (out.add_layer_norm_eps if architectures.facts(arch)["norm"] == "layer" else out.add_layer_norm_rms_eps)(eps)
+    if architectures.facts(arch)["turns"] and "rope.freq_base" not in keys:
         scaling = getattr(config, "rope_parameters", None) or {}
         out.add_rope_freq_base(float(scaling.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0))
     for name, value in keys.items():

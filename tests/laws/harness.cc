@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -131,6 +132,7 @@ Result<std::unique_ptr<Grower>> make_drafters(const LawModel& model, const Case&
   COPPICE_TRY(auto mix, parse_drafters(c.drafters));
   if (mix.empty()) return nullptr;
   DraftEnvironment environment;
+  environment.custom = c.custom;
   environment.vocabulary = &model.tokenizer->vocabulary();
   environment.target = model.model;
   environment.tokenizer = model.tokenizer.get();
@@ -366,6 +368,7 @@ const std::vector<LawModel>& every_architecture() {
       RandomModelOptions options = shape;
       options.architecture = row.name;
       options.window = row.window_period > 0 ? 21 : 0;
+      options.layers = std::max(options.layers, row.unturned_period);
       if (row.name == "gpt2") options.kv_heads = options.heads;
       made.push_back(make_random(options.architecture, options));
     }

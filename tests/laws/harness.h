@@ -1,6 +1,7 @@
 // One case of a law: a model, a way of decoding, and everything that must be equal afterwards.
 #pragma once
 
+#include <coppice/drafter.h>
 #include <coppice/request.h>
 #include <coppice/speculation.h>
 
@@ -43,9 +44,10 @@ std::vector<const LawModel*> random_models();
 struct Case {
   std::vector<Token> prompt;
   Sampling sampling;
-  std::string drafters = "none";  // an expression, "scripted" or "restless" (see below)
-  std::vector<Token> script;      // scripted: prompt and answer of the plain run
-  int truth = 500;                // scripted: of 1,000 nodes, at how many the true token is among the guesses
+  std::string drafters = "none";     // an expression, "scripted" or "restless" (see below)
+  std::vector<NamedDrafter> custom;  // names that the expression may use
+  std::vector<Token> script;         // scripted: prompt and answer of the plain run
+  int truth = 500;  // scripted: of 1,000 nodes, at how many the true token is among the guesses
   int nodes = 12, depth = 8, width = 16;
   float price = 0;
   float pass_price = 0;

@@ -238,7 +238,9 @@ TEST(Requests, AForcedAnswerIsWrittenAsItIsAndGoesOnAsDrawn) {
                     41, 42, 40, 41, 42, 40, 41, 42, 40, 41, 42, 7};
     const Generation given = finish(*engine, submit(*engine, other));
     EXPECT_EQ(ids_of(given), std::vector<Token>(other.forced.begin(), other.forced.begin() + 24));
-    if (drafters != "none") EXPECT_GT(given.stats.accepted, 8u);
+    if (drafters != "none") {
+      EXPECT_GT(given.stats.accepted, 8u);
+    }
   }
 }
 

@@ -1,0 +1,25 @@
+# Packages by `cpack` in a build folder: coppice_*.deb (the component `command`), libcoppice-dev_*.deb (`development`), and one
+# archive with everything that was built. coppice-train is in no .deb: it would bring LibTorch to everybody.
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_PACKAGE_NAME coppice)
+set(CPACK_PACKAGE_VENDOR "The Coppice project")
+set(CPACK_PACKAGE_CONTACT "The Coppice project <coppice@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
+set(CPACK_PACKAGE_CHECKSUM SHA256)
+set(CPACK_COMPONENTS_ALL command development)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME coppice)
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_COMMAND_DESCRIPTION "${PROJECT_DESCRIPTION}\nThe command coppice, with its manual and the drafts that come with it.")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libcoppice-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libexpected-dev, libfmt-dev, libspdlog-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "${PROJECT_DESCRIPTION}\nHeaders and library for programs in C++20.")
+
+include(CPack)

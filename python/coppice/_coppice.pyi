@@ -1,0 +1,96 @@
+"""The extension module: include/coppice/ as the package needs it. People call what is in coppice/__init__.py."""
+
+from typing import Any
+
+import numpy
+import numpy.typing
+
+class Error(ValueError):
+    """What was wrong, where, and what would be right, in one sentence."""
+
+class Sampling:
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    penalty_window: int
+    logit_bias: list[tuple[int, float]]
+    banned: list[int]
+    ignore_eos: bool
+    stop: list[str]
+    seed: int
+    stream: int
+    choice: int
+    max_tokens: int
+    logprobs: int
+    acceptance: str
+    def __init__(self) -> None: ...
+    def validate(self, vocab: int) -> None: ...
+
+class Request:
+    prompt: list[int]
+    sampling: Sampling
+    nodes: int | None
+    depth: int | None
+    width: int | None
+    price: float | None
+    timeout_seconds: float
+    show_special: bool
+    def __init__(self) -> None: ...
+
+class Speculation:
+    drafters: str
+    prior: str
+    nodes: int
+    depth: int
+    width: int
+    price: float
+    pass_price: float
+    policy: str
+
+class EngineOptions:
+    context: int
+    max_requests: int
+    chunk: int
+    positions: int
+    cache: str
+    speculation: Speculation
+    def __init__(self) -> None: ...
+    def add_drafter(self, name: str, drafter: Any) -> None: ...
+
+class Model:
+    @staticmethod
+    def load(path: str, threads: int, chat_template: str) -> Model: ...
+    def info(self) -> dict[str, Any]: ...
+    def encode(self, text: str, parse_special: bool, begin: bool) -> list[int]: ...
+    def decode(self, ids: list[int], show_special: bool) -> bytes: ...
+    def piece(self, id: int) -> bytes: ...
+    def ends_text(self, id: int) -> bool: ...
+    def bos(self) -> int: ...
+    def eos(self) -> int: ...
+    def chat_tokens(self, messages: list[tuple[str, str]], open_answer: bool) -> list[int]: ...
+    def chat_text(self, messages: list[tuple[str, str]], open_answer: bool) -> str: ...
+
+class Answer:
+    def next(self) -> tuple[str, list[int], list[int]] | None: ...
+    def result(self) -> dict[str, Any]: ...
+    def cancel(self) -> None: ...
+
+class Engine:
+    @staticmethod
+    def make(model: Model, options: EngineOptions) -> Engine: ...
+    def submit(self, request: Request, streams: bool) -> Answer: ...
+    def logits(self, ids: list[int], cache: str) -> numpy.typing.NDArray[numpy.float32]: ...
+    def sources(self) -> list[str]: ...
+    def bytes(self) -> int: ...
+    def context(self) -> int: ...
+    def drafters(self) -> str: ...
+
+def find_models() -> list[tuple[str, str, str, int]]: ...
+def drafter_help() -> list[tuple[str, str, str]]: ...
+def system_info() -> str: ...
+def write_random_model(path: str, seed: int = 1, hidden: int = 64, layers: int = 2) -> None: ...
