@@ -14,7 +14,7 @@ std::string table(const Command& top, const char* name, const char* what, ListOf
   for (const Command* command : all_commands(top)) {
     std::string words;
     for (const std::string& word : list_of(*command)) words += (words.empty() ? "" : " ") + word;
-    if (!words.empty()) out += fmt::format("    {}) REPLY={} ;;\n", quoted(command->path), quoted(words));
+    if (!words.empty()) out += fmt::format("    {}) REPLY={} ;;\n", in_quotes(command->path), in_quotes(words));
   }
   return out + "    *) REPLY= ;;\n  esac\n}\n\n";
 }
@@ -59,8 +59,8 @@ std::string values(const Command& top) {
       if (argument.value == Value::none || argument.names.empty()) continue;
       std::string patterns;
       for (const std::string& name : argument.names)
-        patterns += (patterns.empty() ? "" : " | ") + quoted(command->path + " " + name);
-      out += fmt::format("    {}) REPLY={} ;;\n", patterns, quoted(wanted(argument)));
+        patterns += (patterns.empty() ? "" : " | ") + in_quotes(command->path + " " + name);
+      out += fmt::format("    {}) REPLY={} ;;\n", patterns, in_quotes(wanted(argument)));
     }
   }
   return out + "    *) return 1 ;;\n  esac\n}\n\n";

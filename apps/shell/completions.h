@@ -13,7 +13,7 @@ std::string zsh_completion(const Command& top);
 std::string fish_completion(const Command& top);
 
 // In single quotes, as all three read them.
-std::string quoted(const std::string& text);
+std::string in_quotes(const std::string& text);
 // The first line of a help text, which may be a whole table.
 std::string first_line(const std::string& text);
 

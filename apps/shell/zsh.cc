@@ -62,12 +62,12 @@ std::string function_of(const Command& command) {
   std::string out = function_name(command.path) + "() {\n";
   if (parent) out += "  local curcontext=$curcontext state line\n  typeset -A opt_args\n";
   out += parent ? "  _arguments -C" : "  _arguments";
-  for (const std::string& spec : specifications(command)) out += " \\\n    " + quoted(spec);
+  for (const std::string& spec : specifications(command)) out += " \\\n    " + in_quotes(spec);
   if (command.hands_on) out += " '*::argument:_files'";
   if (!parent) return out + "\n}\n\n";
   out += " \\\n    '1: :->command' '*:: :->rest'\n  case $state in\n    command)\n      local -a commands=(";
   for (const Command& each : command.commands)
-    out += "\n        " + quoted(escaped(each.name, ":\\") + ":" + first_line(each.help));
+    out += "\n        " + in_quotes(escaped(each.name, ":\\") + ":" + first_line(each.help));
   out += "\n      )\n      _describe command commands\n      ;;\n    rest)\n      case $line[1] in";
   for (const Command& each : command.commands)
     out += fmt::format("\n        {}) {} ;;", each.name, function_name(each.path));
