@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from coppice import _coppice
 from coppice._drafters import expression
 from coppice._files import model_path
-from coppice._options import GenerateOptions, request_for
+from coppice._messages import Conversation, messages_of, template_options
+from coppice._options import ChatOptions, GenerateOptions, check_names, request_for
 from coppice._results import Generation
 from coppice._streams import AsyncStream, Stream, finisher
-from coppice._tokenizer import Message, Tokenizer, role_and_content
+from coppice._tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import numpy
@@ -98,25 +99,27 @@ class Model:
         return groups if many else groups[0]
 
     @overload
-    def chat(self, messages: str | Sequence[Message], *, n: Literal[1] = ..., **options: Unpack[GenerateOptions]) -> Generation: ...
+    def chat(self, messages: Conversation, *, n: Literal[1] = ..., **options: Unpack[ChatOptions]) -> Generation: ...
     @overload
-    def chat(self, messages: str | Sequence[Message], *, n: int, **options: Unpack[GenerateOptions]) -> list[Generation]: ...
-    def chat(self, messages: str | Sequence[Message], *, n: int = 1, **options: Unpack[GenerateOptions]) -> Any:
-        """The assistant's answer to a conversation: [{"role": "user", "content": "Hello"}], or what the user says, as a string."""
-        return self.generate(self._conversation(messages), n=n, **options)
+    def chat(self, messages: Conversation, *, n: int, **options: Unpack[ChatOptions]) -> list[Generation]: ...
+    def chat(self, messages: Conversation, *, n: int = 1, **options: Unpack[ChatOptions]) -> Any:
+        """The assistant's answer to a conversation: [{"role": "user", "content": "Hello"}], or what the user says, as a string. Tools are
+        shown to the model; what it calls stands in the answer's text, in the model's own way."""
+        ids, rest = self._conversation(messages, options)
+        return self.generate(ids, n=n, **rest)
 
     def stream(self, prompt: str | Iterable[int], **options: Unpack[GenerateOptions]) -> Stream:
         """The answer piece by piece, as passes bring it. Nothing is computed while nobody reads."""
         return Stream(*self._open(self._ids(prompt), options))
 
-    def chat_stream(self, messages: str | Sequence[Message], **options: Unpack[GenerateOptions]) -> Stream:
-        return Stream(*self._open(self._conversation(messages), options))
+    def chat_stream(self, messages: Conversation, **options: Unpack[ChatOptions]) -> Stream:
+        return Stream(*self._open(*self._conversation(messages, options)))
 
     def astream(self, prompt: str | Iterable[int], **options: Unpack[GenerateOptions]) -> AsyncStream:
         return AsyncStream(*self._open(self._ids(prompt), options))
 
-    def achat_stream(self, messages: str | Sequence[Message], **options: Unpack[GenerateOptions]) -> AsyncStream:
-        return AsyncStream(*self._open(self._conversation(messages), options))
+    def achat_stream(self, messages: Conversation, **options: Unpack[ChatOptions]) -> AsyncStream:
+        return AsyncStream(*self._open(*self._conversation(messages, options)))
 
     def logits(self, tokens: str | Iterable[int], cache_type: str = "f32") -> numpy.typing.NDArray[numpy.float32]:
         """[tokens, vocab]: what the model says of the token behind each of these, before any filter."""
@@ -145,8 +148,12 @@ class Model:
             return self.tokenizer.encode(prompt)
         return [int(token) for token in prompt]
 
-    def _conversation(self, messages: str | Sequence[Message]) -> list[int]:
-        return self._core.chat_tokens(role_and_content(messages), True)
+    def _conversation(self, messages: Conversation, options: Mapping[str, Any]) -> tuple[list[int], dict[str, Any]]:
+        """Its tokens, and the options that are not the template's."""
+        rest = dict(options)
+        shown = template_options(rest.pop("tools", None), rest.pop("documents", None), rest.pop("chat_template_kwargs", None))
+        check_names(rest)
+        return _coppice.chat_tokens(self._core, messages_of(messages), True, shown), rest
 
     def _open(self, ids: list[int], options: Mapping[str, Any]) -> tuple[Any, ...]:
         request = request_for(ids, options, self.tokenizer.vocab_size)

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coppice._coppice import Request
+from coppice._grammar import Grammar, grammar_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,6 +35,9 @@ class GenerateOptions(TypedDict, total=False):
     seed: int
     logprobs: bool | int  # True: of the tokens drawn; n: and the n best at each place
     acceptance: str  # "keyed" or "rejection"
+    json: bool  # the answer is a JSON object
+    json_schema: str | Mapping[str, Any] | type  # or JSON that is valid under this: a dict, its JSON, or a pydantic model
+    grammar: str | Grammar  # or a text of these rules
     nodes: int  # guesses a pass, at most the model's; 0: plain decoding
     depth: int
     width: int
@@ -42,13 +46,21 @@ class GenerateOptions(TypedDict, total=False):
     show_special: bool  # spell control tokens out in the text
 
 
+class ChatOptions(GenerateOptions, total=False):
+    """Of chat(): what the template may look at beside the messages."""
+
+    tools: str | Sequence[Mapping[str, Any]]  # a list, or its JSON, as transformers and OpenAI have them
+    documents: str | Sequence[Mapping[str, Any]]
+    chat_template_kwargs: Mapping[str, Any]  # {"enable_thinking": False}
+
+
 # Where the library calls it otherwise, or the option is the request's and not the sampling's.
 SAMPLING_NAMES = {"max_new_tokens": "max_tokens"}
 REQUEST_NAMES = {"nodes": "nodes", "depth": "depth", "width": "width", "price": "price", "timeout": "timeout_seconds",
                  "show_special": "show_special"}
 # What other libraries call it.
 ELSEWHERE = {"max_tokens": "max_new_tokens", "max_length": "max_new_tokens", "repeat_penalty": "repetition_penalty",
-             "do_sample": "temperature", "num_return_sequences": "n", "stop_strings": "stop", "bad_words_ids": "banned"}
+             "response_format": "json_schema", "schema": "json_schema", "do_sample": "temperature", "num_return_sequences": "n", "stop_strings": "stop", "bad_words_ids": "banned"}
 
 
 def check_names(options: Mapping[str, Any]) -> None:
@@ -67,6 +79,8 @@ def request_for(ids: list[int], options: Mapping[str, Any], vocab: int, choice: 
     request.prompt = ids
     sampling = request.sampling
     sampling.choice = choice
+    options = dict(options)
+    sampling.grammar = grammar_of(options)
     for name, value in options.items():
         if value is None:
             continue

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, overload
 
-from coppice._coppice import Error
-from coppice._coppice import Model as CoreModel
-
-Message = Mapping[str, Any]
-
-
-def role_and_content(messages: str | Message | Sequence[Message]) -> list[tuple[str, str]]:
-    """A conversation as the library takes it. A string is what the user says."""
-    if isinstance(messages, str):
-        return [("user", messages)]
-    if isinstance(messages, Mapping):
-        messages = [messages]
-    pairs = []
-    for place, message in enumerate(messages, 1):
-        if not isinstance(message, Mapping) or not all(isinstance(message.get(key), str) for key in ("role", "content")):
-            raise Error(f"message {place} should be a dict with the texts \"role\" and \"content\", and is {message!r:.80}")
-        pairs.append((message["role"], message["content"]))
-    return pairs
-
+from coppice import _coppice
+from coppice._messages import Conversation, messages_of, template_options
 
 class Tokenizer:
     """Text to tokens and back. Model.tokenizer has one."""
 
-    def __init__(self, core: CoreModel) -> None:
+    def __init__(self, core: _coppice.Model) -> None:
         self._core = core
         self.vocab_size: int = core.info()["vocab"]
 
@@ -78,16 +61,18 @@ class Tokenizer:
         return self.vocab_size
 
     @overload
-    def apply_chat_template(self, conversation: str | Sequence[Message], add_generation_prompt: bool = ..., *,
-                            tokenize: Literal[True] = ...) -> list[int]: ...
+    def apply_chat_template(self, conversation: Conversation, add_generation_prompt: bool = ..., *, tokenize: Literal[True] = ...,
+                            **options: Any) -> list[int]: ...
     @overload
-    def apply_chat_template(self, conversation: str | Sequence[Message], add_generation_prompt: bool = ..., *,
-                            tokenize: Literal[False]) -> str: ...
-    def apply_chat_template(self, conversation: str | Sequence[Message], add_generation_prompt: bool = False, *,
-                            tokenize: bool = True) -> list[int] | str:
-        """The conversation as the model was trained to see it. In tokens, what a user typed stays text: the spelling of a control token in
-        it never becomes one, so that tokens are what to give to generate()."""
-        messages = role_and_content(conversation)
+    def apply_chat_template(self, conversation: Conversation, add_generation_prompt: bool = ..., *, tokenize: Literal[False],
+                            **options: Any) -> str: ...
+    def apply_chat_template(self, conversation: Conversation, add_generation_prompt: bool = False, *, tokenize: bool = True, tools: Any = None,
+                            documents: Any = None, chat_template: str | None = None, **variables: Any) -> list[int] | str:
+        """The conversation as the model was trained to see it, with tools and documents where the template shows them; any other keyword is
+        a variable of the template. In tokens, what a user typed stays text: the spelling of a control token in it never becomes one, so
+        that tokens are what to give to generate()."""
+        messages = messages_of(conversation)
+        options = template_options(tools, documents, variables or None, chat_template or "")
         if tokenize:
-            return self._core.chat_tokens(messages, add_generation_prompt)
-        return self._core.chat_text(messages, add_generation_prompt)
+            return _coppice.chat_tokens(self._core, messages, add_generation_prompt, options)
+        return _coppice.chat_text(self._core, messages, add_generation_prompt, options)

@@ -1,7 +1,5 @@
-// A model file with its tokenizer and template.
+// A model file with its tokenizer.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,7 +11,6 @@
 namespace coppice::python {
 namespace {
 
-using Messages = std::vector<std::pair<std::string, std::string>>;  // role, content
 using Ids = std::vector<Token>;
 
 Model load(const std::string& path, int threads, const std::string& chat_template) {
@@ -62,25 +59,6 @@ nb::bytes piece(const Model& model, Token id) {
   return bytes_of(model.tokenizer().piece(id));
 }
 
-std::vector<ChatMessage> chat_of(const Messages& messages) {
-  std::vector<ChatMessage> out;
-  for (const auto& [role, content] : messages) {
-    ChatMessage message;
-    message.role = role;
-    message.content = content;
-    out.push_back(std::move(message));
-  }
-  return out;
-}
-
-Ids chat_tokens(const Model& model, const Messages& messages, bool open_answer) {
-  return value(value(model.chat_template()).tokens(chat_of(messages), open_answer));
-}
-
-nb::str chat_text(const Model& model, const Messages& messages, bool open_answer) {
-  return text(value(value(model.chat_template()).text(chat_of(messages), open_answer)));
-}
-
 }  // namespace
 
 void bind_model(nb::module_& m) {
@@ -98,9 +76,7 @@ void bind_model(nb::module_& m) {
       .def("piece", &piece)
       .def("ends_text", [](const Model& model, Token id) { return model.tokenizer().ends_text(id); })
       .def("bos", [](const Model& model) { return model.tokenizer().bos(); })
-      .def("eos", [](const Model& model) { return model.tokenizer().eos(); })
-      .def("chat_tokens", &chat_tokens, nb::arg("messages"), nb::arg("open_answer"))
-      .def("chat_text", &chat_text, nb::arg("messages"), nb::arg("open_answer"));
+      .def("eos", [](const Model& model) { return model.tokenizer().eos(); });
 }
 
 }  // namespace coppice::python

@@ -56,6 +56,7 @@ void bind_sampling(nb::module_& m) {
       .def_rw("choice", &Sampling::choice)
       .def_rw("max_tokens", &Sampling::max_tokens)
       .def_rw("logprobs", &Sampling::logprobs)
+      .def_rw("grammar", &Sampling::grammar, nb::arg().none())
       .def_prop_rw("acceptance", &acceptance_name, &set_acceptance)
       .def("validate", [](const Sampling& sampling, int vocab) { check(sampling.validate(vocab)); });
 }

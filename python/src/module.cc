@@ -47,8 +47,10 @@ NB_MODULE(_coppice, m) {
   nb::exception<Failure> error(m, "Error", PyExc_ValueError);
   error.attr("__module__") = "coppice";
   error.attr("__doc__") = "What was wrong, where, and what would be right, in one sentence.";
+  bind_grammar(m);
   bind_options(m);
   bind_model(m);
+  bind_chat(m);
   bind_engine(m);
   m.def("find_models", &found_models,
         "(path, name, architecture, bytes) of the GGUF files in the usual places.");

@@ -6,7 +6,7 @@ import subprocess
 import coppice
 import numpy
 import pytest
-from conftest import PROMPT, SAMPLED
+from conftest import PROMPT, SAMPLED, stop_string
 
 LONG = {"max_new_tokens": 48, "ignore_eos": True}
 
@@ -46,7 +46,7 @@ def test_n_answers_differ_and_the_first_is_the_only_one(model):
 
 def test_an_answer_ends_before_a_stop_string(model):
     whole = model.generate(PROMPT, **LONG).text
-    stop = whole[10:13]
+    stop = stop_string(whole)
     answer = model.generate(PROMPT, stop=stop, **LONG)
     assert answer.stop_reason == "stop_string"
     assert answer.text == whole[:whole.index(stop)]
@@ -57,7 +57,9 @@ def test_log_probabilities_are_those_of_the_logits(model):
     answer = model.generate(PROMPT, logprobs=3, **LONG)
     ids = model.tokenizer.encode(PROMPT)
     logits = model.logits(ids + answer.tokens[:-1], cache_type="f16")[len(ids) - 1:].astype(numpy.float64)
-    expected = logits - numpy.log(numpy.exp(logits - logits.max(1, keepdims=True)).sum(1, keepdims=True)) - logits.max(1, keepdims=True)
+    logits[:, [token for token in range(len(model.tokenizer)) if model.tokenizer.ends_text(token)]] = -numpy.inf  # ignore_eos
+    logits -= logits.max(1, keepdims=True)
+    expected = logits - numpy.log(numpy.exp(logits).sum(1, keepdims=True))
     assert logits.argmax(1).tolist() == answer.tokens
     assert numpy.allclose(answer.logprobs, expected.max(1), atol=1e-4)
     for row, best in zip(expected, answer.top_logprobs):

@@ -49,7 +49,8 @@ def test_python_runs_while_the_engine_works(model):
 
 def test_control_c_ends_an_answer_and_the_model_goes_on(model_file):
     program = textwrap.dedent("""
-        import sys, coppice
+        import signal, sys, coppice
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
         model = coppice.Model(sys.argv[1], n_threads=1, policy="fixed", n_ctx=2048)
         print("ready", flush=True)
         try:
