@@ -129,7 +129,8 @@ Result<Model> ModelFlags::load() const {
 
 void GrammarFlags::add(CLI::App& app) {
   const char* group = "Grammar (what the answer must be a text of: docs/grammar.md)";
-  app.add_option("--json-schema", schema, "JSON that is valid under this schema: a file, or the schema itself")
+  app.add_option("--json-schema", schema,
+                 "JSON that is valid under this schema: a file, or the schema itself")
       ->group(group);
   app.add_option("--grammar", file, "a text of the grammar in this file, GBNF style")->group(group);
   app.add_flag("--json-object", json_object, "any JSON object")->group(group);

@@ -1,5 +1,6 @@
-// Any text as a grammar: refused with a sentence, or compiled; then a few random walks through its masks: from
-// every place that is reached the end can be reached, and what the mask allows is allowed token by token.
+// Any text as a grammar: refused with a sentence, or compiled; then a few random walks through its masks:
+// from every place that is reached the end can be reached, and what the mask allows is allowed token by
+// token.
 #include "base/check.h"
 #include "grammar/gbnf.h"
 #include "walk.h"

@@ -14,8 +14,8 @@ std::string utf8(char32_t point) {
 }
 
 TEST(CodePoints, SequencesOfBytesAreTheRangesCharactersAndNoOthers) {
-  const PointRange ranges[] = {{0, 0x10FFFF}, {0x7F, 0x80}, {0x123, 0x9ABC}, {0xD000, 0xD7FF}, {0xE000, 0xFFFF},
-                               {0xFFFF, 0x10000}, {0x1F600, 0x1F64F}, {'a', 'a'}};
+  const PointRange ranges[] = {{0, 0x10FFFF},    {0x7F, 0x80},      {0x123, 0x9ABC},    {0xD000, 0xD7FF},
+                               {0xE000, 0xFFFF}, {0xFFFF, 0x10000}, {0x1F600, 0x1F64F}, {'a', 'a'}};
   for (const PointRange& range : ranges) {
     CodePoints set{range};
     std::size_t characters = 0;
@@ -50,7 +50,8 @@ TEST(CodePoints, EveryCharacterComesBackFromItsBytes) {
     ASSERT_TRUE(next_point(bytes, at) == p) << static_cast<unsigned>(p);
     ASSERT_EQ(at, bytes.size());
   }
-  for (const char* wrong : {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF0\x9F\x98", "\xFF"})
+  for (const char* wrong :
+       {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF0\x9F\x98", "\xFF"})
     EXPECT_EQ(utf8_length(wrong), 0u);
   EXPECT_EQ(utf8_length("ab\xC3"), 2u);
 }

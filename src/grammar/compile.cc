@@ -247,7 +247,8 @@ void Compiler::find_least_bytes() {
   // Sums stay far below what 32 bits hold: a shortest text longer than that has no chance to be written.
   constexpr std::uint32_t kLongest = 1u << 30;
   const auto offer = [&](std::uint64_t cost, Position p) {
-    if (known(p) == kNone) offers.push({static_cast<std::uint32_t>(std::min<std::uint64_t>(cost, kLongest)), p});
+    if (known(p) == kNone)
+      offers.push({static_cast<std::uint32_t>(std::min<std::uint64_t>(cost, kLongest)), p});
   };
   while (!offers.empty()) {
     const auto [cost, p] = offers.top();

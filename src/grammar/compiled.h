@@ -34,8 +34,12 @@ class Compiled {
   // Refuses left recursion, what no text could satisfy, and what needs too much memory.
   static Result<Compiled> make(const RuleSet& rules, RuleId root);
 
-  std::span<const ByteEdge> bytes(Position p) const { return slice(byte_edges_, positions_[p].bytes, positions_[p + 1].bytes); }
-  std::span<const CallEdge> calls(Position p) const { return slice(call_edges_, positions_[p].calls, positions_[p + 1].calls); }
+  std::span<const ByteEdge> bytes(Position p) const {
+    return slice(byte_edges_, positions_[p].bytes, positions_[p + 1].bytes);
+  }
+  std::span<const CallEdge> calls(Position p) const {
+    return slice(call_edges_, positions_[p].calls, positions_[p + 1].calls);
+  }
   // The rule may end here; and there is nothing else to do here.
   bool final(Position p) const { return positions_[p].final; }
   bool only_final(Position p) const { return positions_[p].final && bytes(p).empty() && calls(p).empty(); }

@@ -19,15 +19,15 @@ inline constexpr int kForever = -1;
 struct Expression {
   enum class Kind : std::uint8_t { bytes, sequence, choice, repeat, call };
   Kind kind = Kind::sequence;
-  int a = 0, b = 0;          // bytes: first, last; repeat: least, most (or kForever); call: the rule
-  std::uint32_t first = 0;   // its parts in the pool
+  int a = 0, b = 0;         // bytes: first, last; repeat: least, most (or kForever); call: the rule
+  std::uint32_t first = 0;  // its parts in the pool
   std::uint32_t count = 0;
-  std::uint32_t size = 0;    // about how many positions it has when it is written out; saturates
+  std::uint32_t size = 0;  // about how many positions it has when it is written out; saturates
 };
 
 struct Rule {
   std::string name;
-  int line = 0;               // where it is defined, of a text; 0: made up
+  int line = 0;  // where it is defined, of a text; 0: made up
   ExpressionId body = -1;
 };
 

@@ -123,14 +123,16 @@ GbnfParser::Known& GbnfParser::known(std::string_view name, std::size_t at) {
 
 Status GbnfParser::rule() {
   const std::size_t begin = at_;
-  if (!is_letter(peek())) return refuse(at_, "the name of a rule is wanted, as in: root ::= \"yes\" | \"no\"");
+  if (!is_letter(peek()))
+    return refuse(at_, "the name of a rule is wanted, as in: root ::= \"yes\" | \"no\"");
   const std::string_view named = name();
   skip_space();
   if (!text_.substr(at_).starts_with("::="))
     return refuse(at_, fmt::format("::= is wanted after the rule's name {}", named));
   at_ += 3;
   Known& rule = known(named, begin);
-  if (rule.defined) return refuse(begin, fmt::format("rule {} is defined twice; use | for alternatives", named));
+  if (rule.defined)
+    return refuse(begin, fmt::format("rule {} is defined twice; use | for alternatives", named));
   rule.defined = true;
   const RuleId id = rule.rule;
   rules_.set_line(id, line_of(begin));
@@ -183,7 +185,8 @@ Result<ExpressionId> GbnfParser::item() {
     const std::string_view named = name();
     return rules_.call(known(named, begin).rule);
   }
-  return refuse(at_, fmt::format("'{}' is not expected here; a string, a class, a group or a rule is", peek()));
+  return refuse(at_,
+                fmt::format("'{}' is not expected here; a string, a class, a group or a rule is", peek()));
 }
 
 Result<ExpressionId> GbnfParser::repeated(ExpressionId part) {
@@ -228,7 +231,8 @@ Result<int> GbnfParser::count(std::size_t opened) {
   const auto parsed = std::from_chars(begin, text_.data() + text_.size(), value);
   if (parsed.ptr == begin || value < 0) return refuse(opened, "a repetition is {n}, {n,}, {,m} or {n,m}");
   if (parsed.ec != std::errc() || value > kMostRepeats)
-    return refuse(opened, fmt::format("something is repeated too often; {} times are possible", kMostRepeats));
+    return refuse(opened,
+                  fmt::format("something is repeated too often; {} times are possible", kMostRepeats));
   at_ += static_cast<std::size_t>(parsed.ptr - begin);
   return value;
 }
@@ -282,7 +286,8 @@ Result<char32_t> GbnfParser::escape() {
     constexpr std::string_view kNames = "nrt\"\\[]-^/", kMeant = "\n\r\t\"\\[]-^/";
     const std::size_t i = c == '\0' ? std::string_view::npos : kNames.find(c);
     if (i == std::string_view::npos)
-      return refuse(begin, "no such escape; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\- \\^ \\xNN \\uNNNN \\UNNNNNNNN");
+      return refuse(
+          begin, "no such escape; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\- \\^ \\xNN \\uNNNN \\UNNNNNNNN");
     return static_cast<char32_t>(kMeant[i]);
   }
   std::uint32_t point = 0;

@@ -47,7 +47,9 @@ std::string unescaped(std::string_view step) {
 
 Result<const Json*> JsonCompiler::resolve(const Json& reference, const std::string& where) const {
   const std::string text = reference.get<std::string>();
-  const auto refuse = [&](std::string_view why) { return refuse_schema(where, fmt::format("{} {}", text, why)); };
+  const auto refuse = [&](std::string_view why) {
+    return refuse_schema(where, fmt::format("{} {}", text, why));
+  };
   if (text.empty() || text[0] != '#' || (text.size() > 1 && text[1] != '/'))
     return refuse("is no place in this schema; references are # or #/...");
   const Json* at = &document_;
@@ -84,8 +86,8 @@ Result<JsonCompiler::Alternatives> JsonCompiler::all_of_both(const Alternatives&
                                                              const std::string& where) {
   Alternatives out;
   if (a.size() * b.size() > kMostAlternatives)
-    return refuse_schema(where, fmt::format("the combinations multiply to more than {} alternatives",
-                                            kMostAlternatives));
+    return refuse_schema(
+        where, fmt::format("the combinations multiply to more than {} alternatives", kMostAlternatives));
   for (const Json& x : a) {
     for (const Json& y : b) {
       COPPICE_TRY(std::optional<Json> one, merge_schemas(x, y, where));
@@ -116,7 +118,8 @@ Result<JsonCompiler::Alternatives> JsonCompiler::alternatives(const Json& schema
       COPPICE_TRY(out, all_of_both(out, more, where));
     } else if (name == "allOf") {
       for (std::size_t i = 0; i < part.size(); ++i) {
-        COPPICE_TRY(const Alternatives more, alternatives(part[i], below(place, std::to_string(i)), depth + 1));
+        COPPICE_TRY(const Alternatives more,
+                    alternatives(part[i], below(place, std::to_string(i)), depth + 1));
         COPPICE_TRY(out, all_of_both(out, more, where));
       }
     } else if (name == "anyOf" || name == "oneOf") {
@@ -131,8 +134,8 @@ Result<JsonCompiler::Alternatives> JsonCompiler::alternatives(const Json& schema
   return all_of_both(out, {std::move(plain)}, where);
 }
 
-Result<JsonCompiler::Alternatives> JsonCompiler::any_alternative(const Json& branches, const std::string& where,
-                                                                 int depth) {
+Result<JsonCompiler::Alternatives> JsonCompiler::any_alternative(const Json& branches,
+                                                                 const std::string& where, int depth) {
   Alternatives out;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     COPPICE_TRY(Alternatives more, alternatives(branches[i], below(where, std::to_string(i)), depth));

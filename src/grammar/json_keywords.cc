@@ -9,7 +9,22 @@
 namespace coppice::core::grammar {
 namespace {
 
-enum class Kind { annotation, schema, schemas, named_schemas, items, count, number, limit, boolean, text, texts, list, any, type };
+enum class Kind {
+  annotation,
+  schema,
+  schemas,
+  named_schemas,
+  items,
+  count,
+  number,
+  limit,
+  boolean,
+  text,
+  texts,
+  list,
+  any,
+  type
+};
 
 struct Keyword {
   std::string_view name;
@@ -17,21 +32,49 @@ struct Keyword {
 };
 
 constexpr Keyword kKeywords[] = {
-    {"title", Kind::annotation},       {"description", Kind::annotation}, {"default", Kind::annotation},
-    {"examples", Kind::annotation},    {"example", Kind::annotation},     {"deprecated", Kind::annotation},
-    {"readOnly", Kind::annotation},    {"writeOnly", Kind::annotation},   {"$schema", Kind::annotation},
-    {"$id", Kind::annotation},         {"$comment", Kind::annotation},    {"$defs", Kind::annotation},
-    {"definitions", Kind::annotation}, {"strict", Kind::annotation},      {"type", Kind::type},
-    {"nullable", Kind::boolean},       {"enum", Kind::list},              {"const", Kind::any},
-    {"properties", Kind::named_schemas}, {"patternProperties", Kind::named_schemas},
-    {"additionalProperties", Kind::schema}, {"required", Kind::texts},    {"minProperties", Kind::count},
-    {"maxProperties", Kind::count},    {"items", Kind::items},            {"prefixItems", Kind::schemas},
-    {"additionalItems", Kind::schema}, {"minItems", Kind::count},         {"maxItems", Kind::count},
-    {"uniqueItems", Kind::boolean},    {"minLength", Kind::count},        {"maxLength", Kind::count},
-    {"pattern", Kind::text},           {"format", Kind::text},            {"minimum", Kind::number},
-    {"maximum", Kind::number},         {"exclusiveMinimum", Kind::limit}, {"exclusiveMaximum", Kind::limit},
-    {"multipleOf", Kind::number},      {"$ref", Kind::text},              {"allOf", Kind::schemas},
-    {"anyOf", Kind::schemas},          {"oneOf", Kind::schemas},
+    {"title", Kind::annotation},
+    {"description", Kind::annotation},
+    {"default", Kind::annotation},
+    {"examples", Kind::annotation},
+    {"example", Kind::annotation},
+    {"deprecated", Kind::annotation},
+    {"readOnly", Kind::annotation},
+    {"writeOnly", Kind::annotation},
+    {"$schema", Kind::annotation},
+    {"$id", Kind::annotation},
+    {"$comment", Kind::annotation},
+    {"$defs", Kind::annotation},
+    {"definitions", Kind::annotation},
+    {"strict", Kind::annotation},
+    {"type", Kind::type},
+    {"nullable", Kind::boolean},
+    {"enum", Kind::list},
+    {"const", Kind::any},
+    {"properties", Kind::named_schemas},
+    {"patternProperties", Kind::named_schemas},
+    {"additionalProperties", Kind::schema},
+    {"required", Kind::texts},
+    {"minProperties", Kind::count},
+    {"maxProperties", Kind::count},
+    {"items", Kind::items},
+    {"prefixItems", Kind::schemas},
+    {"additionalItems", Kind::schema},
+    {"minItems", Kind::count},
+    {"maxItems", Kind::count},
+    {"uniqueItems", Kind::boolean},
+    {"minLength", Kind::count},
+    {"maxLength", Kind::count},
+    {"pattern", Kind::text},
+    {"format", Kind::text},
+    {"minimum", Kind::number},
+    {"maximum", Kind::number},
+    {"exclusiveMinimum", Kind::limit},
+    {"exclusiveMaximum", Kind::limit},
+    {"multipleOf", Kind::number},
+    {"$ref", Kind::text},
+    {"allOf", Kind::schemas},
+    {"anyOf", Kind::schemas},
+    {"oneOf", Kind::schemas},
 };
 
 constexpr std::string_view kTypes[] = {"object", "array", "string", "number", "integer", "boolean", "null"};
@@ -90,8 +133,8 @@ std::string_view wrong(Kind kind, const Json& value) {
 }
 
 const Keyword* keyword_of(std::string_view name) {
-  const auto there =
-      std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
+  const auto there = std::find_if(std::begin(kKeywords), std::end(kKeywords),
+                                  [&](const Keyword& k) { return k.name == name; });
   return there == std::end(kKeywords) ? nullptr : &*there;
 }
 

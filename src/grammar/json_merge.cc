@@ -37,14 +37,30 @@ struct Keyword {
 
 // properties and additionalProperties are merged together.
 constexpr Keyword kKeywords[] = {
-    {"minimum", Merge::larger},       {"exclusiveMinimum", Merge::larger}, {"minLength", Merge::larger},
-    {"minItems", Merge::larger},      {"minProperties", Merge::larger},    {"maximum", Merge::smaller},
-    {"exclusiveMaximum", Merge::smaller}, {"maxLength", Merge::smaller},   {"maxItems", Merge::smaller},
-    {"maxProperties", Merge::smaller},    {"pattern", Merge::equal},       {"format", Merge::equal},
-    {"multipleOf", Merge::equal},     {"patternProperties", Merge::equal}, {"prefixItems", Merge::equal},
-    {"additionalItems", Merge::equal}, {"uniqueItems", Merge::equal},      {"items", Merge::both},
-    {"type", Merge::types},           {"nullable", Merge::ignored},        {"required", Merge::names},
-    {"enum", Merge::values},          {"properties", Merge::ignored},      {"additionalProperties", Merge::ignored},
+    {"minimum", Merge::larger},
+    {"exclusiveMinimum", Merge::larger},
+    {"minLength", Merge::larger},
+    {"minItems", Merge::larger},
+    {"minProperties", Merge::larger},
+    {"maximum", Merge::smaller},
+    {"exclusiveMaximum", Merge::smaller},
+    {"maxLength", Merge::smaller},
+    {"maxItems", Merge::smaller},
+    {"maxProperties", Merge::smaller},
+    {"pattern", Merge::equal},
+    {"format", Merge::equal},
+    {"multipleOf", Merge::equal},
+    {"patternProperties", Merge::equal},
+    {"prefixItems", Merge::equal},
+    {"additionalItems", Merge::equal},
+    {"uniqueItems", Merge::equal},
+    {"items", Merge::both},
+    {"type", Merge::types},
+    {"nullable", Merge::ignored},
+    {"required", Merge::names},
+    {"enum", Merge::values},
+    {"properties", Merge::ignored},
+    {"additionalProperties", Merge::ignored},
 };
 
 const Json* find(const Json& schema, std::string_view key) {

@@ -150,14 +150,15 @@ ExpressionId magnitudes_between(RuleSet& r, const Bound& low, const Bound& high)
   const std::int64_t from = std::strtoll(low.whole.c_str(), nullptr, 10);
   const std::int64_t to = high.there ? std::strtoll(high.whole.c_str(), nullptr, 10) : 0;
   if (high.there && from > to) return r.nothing();
-  const int places = kMostDigits - static_cast<int>(std::max(low.whole.size(), high.there ? high.whole.size() : 0));
+  const int places =
+      kMostDigits - static_cast<int>(std::max(low.whole.size(), high.there ? high.whole.size() : 0));
   Fraction fraction(r, low, high, std::max(places, 1));
   if (high.there && from == to) return r.sequence({r.text(low.whole), fraction.with_point(true, true)});
   std::vector<ExpressionId> choices = {r.sequence({r.text(low.whole), fraction.with_point(true, false)})};
   if (high.there) choices.push_back(r.sequence({r.text(high.whole), fraction.with_point(false, true)}));
   constexpr std::int64_t kMostWhole = 999'999'999'999'999;  // kMostDigits nines
-  choices.push_back(r.sequence({naturals_between(r, from + 1, high.there ? to - 1 : kMostWhole),
-                                fraction.with_point(false, false)}));
+  choices.push_back(r.sequence(
+      {naturals_between(r, from + 1, high.there ? to - 1 : kMostWhole), fraction.with_point(false, false)}));
   return r.choice(choices);
 }
 

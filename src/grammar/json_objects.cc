@@ -28,7 +28,8 @@ struct JsonCompiler::Members {
   std::optional<ExpressionId> other;  // none: it is closed
   bool impossible = false;            // a required one cannot be
   int required() const {
-    return static_cast<int>(std::count_if(named.begin(), named.end(), [](const Named& n) { return n.required; }));
+    return static_cast<int>(
+        std::count_if(named.begin(), named.end(), [](const Named& n) { return n.required; }));
   }
 };
 
@@ -52,7 +53,8 @@ Result<ExpressionId> JsonCompiler::object(const Json& schema, const std::string&
 }
 
 // Counts are kept where they follow from what is required and what there is.
-Status JsonCompiler::check_member_counts(const Json& schema, const std::string& where, const Members& members) {
+Status JsonCompiler::check_member_counts(const Json& schema, const std::string& where,
+                                         const Members& members) {
   if (count_of(schema, "minProperties", 0) > std::max(members.required(), 0))
     return refuse_schema(below(where, "minProperties"),
                          "more members than are required cannot be asked for; name them in required");
@@ -97,13 +99,14 @@ Result<JsonCompiler::Members> JsonCompiler::members_of(const Json& schema, const
 // these fields should write these.
 Status JsonCompiler::add_additional(const Json& schema, const std::string& where, Members& out) {
   const Json* additional = find_keyword(schema, "additionalProperties");
-  const bool closed = additional != nullptr ? *additional == Json(false)
-                                            : find_keyword(schema, "properties") != nullptr;
+  const bool closed =
+      additional != nullptr ? *additional == Json(false) : find_keyword(schema, "properties") != nullptr;
   if (closed) return {};
   for (const std::string& name : out.names)
     if (name.size() > kLongestName)
-      return refuse_schema(where, fmt::format("beside additional ones, names of properties have at most {} bytes",
-                                              kLongestName));
+      return refuse_schema(
+          where,
+          fmt::format("beside additional ones, names of properties have at most {} bytes", kLongestName));
   ExpressionId other = json_.any_value();
   if (additional != nullptr) {
     COPPICE_TRY(other, value(*additional, below(where, "additionalProperties")));
@@ -120,11 +123,12 @@ Result<ExpressionId> JsonCompiler::pattern_members(const Json& schema, const std
                      find_keyword(schema, "required") == nullptr &&
                      (additional == nullptr || *additional == Json(false));
   if (!alone)
-    return refuse_schema(place,
-                         "it can be kept with one pattern and without properties, required and additional ones");
+    return refuse_schema(
+        place, "it can be kept with one pattern and without properties, required and additional ones");
   const int least = count_of(schema, "minProperties", 0);
   if (least > 1)
-    return refuse_schema(below(where, "minProperties"), "with patternProperties, one at most can be asked for");
+    return refuse_schema(below(where, "minProperties"),
+                         "with patternProperties, one at most can be asked for");
   const std::string& text = patterns.begin().key();
   const auto pattern = parse_pattern(json_, text);
   if (!pattern) return refuse_schema(below(place, text), pattern.error().message);
@@ -140,9 +144,8 @@ Result<ExpressionId> JsonCompiler::pattern_members(const Json& schema, const std
 ExpressionId JsonCompiler::in_order(const Members& members) {
   const std::size_t n = members.named.size();
   std::vector<ExpressionId> after(n + 1);  // [i]: after some member, from the i-th on
-  after[n] = members.other
-                 ? rules_.repeat(rules_.sequence({json_.comma(), *members.other}), 0, kForever)
-                 : rules_.empty();
+  after[n] = members.other ? rules_.repeat(rules_.sequence({json_.comma(), *members.other}), 0, kForever)
+                           : rules_.empty();
   for (std::size_t i = n; i-- > 0;) {
     const ExpressionId next = rules_.sequence({json_.comma(), members.named[i].member});
     const RuleId rule = rules_.add_rule("(further members)");
@@ -165,7 +168,8 @@ ExpressionId JsonCompiler::in_order(const Members& members) {
 
 Result<ExpressionId> JsonCompiler::array(const Json& schema, const std::string& where) {
   if (const Json* unique = find_keyword(schema, "uniqueItems"); unique != nullptr && *unique == Json(true))
-    return refuse_schema(below(where, "uniqueItems"), "uniqueItems cannot be kept by a grammar; leave it out");
+    return refuse_schema(below(where, "uniqueItems"),
+                         "uniqueItems cannot be kept by a grammar; leave it out");
   const Json* items = find_keyword(schema, "items");
   const Json* prefix = find_keyword(schema, "prefixItems");
   std::string prefix_at = below(where, "prefixItems"), rest_at = below(where, "items");
@@ -177,7 +181,8 @@ Result<ExpressionId> JsonCompiler::array(const Json& schema, const std::string& 
   }
   const std::size_t named = prefix != nullptr ? prefix->size() : 0;
   if (named > kMostPrefix)
-    return refuse_schema(prefix_at, fmt::format("at most {} items can have schemas of their own", kMostPrefix));
+    return refuse_schema(prefix_at,
+                         fmt::format("at most {} items can have schemas of their own", kMostPrefix));
   const int least = count_of(schema, "minItems", 0);
   int most = count_of(schema, "maxItems", kForever);
   if (items != nullptr && *items == Json(false))
@@ -191,7 +196,8 @@ Result<ExpressionId> JsonCompiler::array(const Json& schema, const std::string& 
   // From the last item to the first: what follows it is inside what may be left out.
   const int behind = static_cast<int>(named);
   const int more = most == kForever ? kForever : std::max(most - behind, 0);
-  ExpressionId tail = rules_.repeat(rules_.sequence({json_.comma(), rest}), std::max(least - behind, 0), more);
+  ExpressionId tail =
+      rules_.repeat(rules_.sequence({json_.comma(), rest}), std::max(least - behind, 0), more);
   for (int i = behind; i-- > 0;) {
     if (most != kForever && i >= most) {
       tail = rules_.empty();

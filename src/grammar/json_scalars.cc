@@ -47,8 +47,10 @@ std::int64_t from_below(const Json& limit, bool exclusive) {
 
 std::int64_t from_above(const Json& limit, bool exclusive) {
   if (limit.is_number_float()) return -from_below(Json(-limit.get<double>()), exclusive);
-  if (limit.is_number_unsigned() && limit.get<std::uint64_t>() > std::uint64_t{kMostInteger}) return kMostInteger;
-  const std::int64_t value = std::clamp<std::int64_t>(limit.get<std::int64_t>(), -kMostInteger - 1, kMostInteger);
+  if (limit.is_number_unsigned() && limit.get<std::uint64_t>() > std::uint64_t{kMostInteger})
+    return kMostInteger;
+  const std::int64_t value =
+      std::clamp<std::int64_t>(limit.get<std::int64_t>(), -kMostInteger - 1, kMostInteger);
   return value - (exclusive ? 1 : 0);
 }
 
@@ -88,7 +90,8 @@ Result<ExpressionId> JsonCompiler::string(const Json& schema, const std::string&
 
 Result<ExpressionId> JsonCompiler::integer(const Json& schema, const std::string& where) {
   if (const Json* step = find_keyword(schema, "multipleOf"); step != nullptr && *step != Json(1))
-    return refuse_schema(below(where, "multipleOf"), "only multiples of 1 can be kept by a grammar; leave it out");
+    return refuse_schema(below(where, "multipleOf"),
+                         "only multiples of 1 can be kept by a grammar; leave it out");
   std::int64_t least = -kMostInteger, most = kMostInteger;
   const Limits low = limits_of(schema, "minimum", "exclusiveMinimum");
   const Limits high = limits_of(schema, "maximum", "exclusiveMaximum");
@@ -109,15 +112,16 @@ Result<ExpressionId> JsonCompiler::number(const Json& schema, const std::string&
     return refuse_schema(below(where, "multipleOf"), "multiples cannot be kept by a grammar; leave it out");
   Bound least, most;
   // Of two ends, the one that excludes more.
-  const auto take = [&](Bound& bound, const Json* limit, bool exclusive, bool larger, const char* name) -> Status {
+  const auto take = [&](Bound& bound, const Json* limit, bool exclusive, bool larger,
+                        const char* name) -> Status {
     if (limit == nullptr) return {};
     const auto read = bound_of(*limit, exclusive);
     if (!read)
-      return refuse_schema(below(where, name),
-                           fmt::format("{} has more than {} digits, which cannot be kept", limit->dump(), kMostDigits));
+      return refuse_schema(below(where, name), fmt::format("{} has more than {} digits, which cannot be kept",
+                                                           limit->dump(), kMostDigits));
     const Json* other = larger ? find_keyword(schema, "minimum") : find_keyword(schema, "maximum");
-    const bool stays = bound.there && other != nullptr && limit != other &&
-                       (larger ? *other > *limit : *other < *limit);
+    const bool stays =
+        bound.there && other != nullptr && limit != other && (larger ? *other > *limit : *other < *limit);
     if (!stays) bound = *read;
     return {};
   };

@@ -18,13 +18,27 @@ constexpr std::size_t kMostRules = 50000;
 
 // Which type a keyword is about: a schema that names no type is taken to be of those it speaks about.
 constexpr std::pair<std::string_view, std::string_view> kAbout[] = {
-    {"properties", "object"},       {"required", "object"},      {"additionalProperties", "object"},
-    {"patternProperties", "object"}, {"minProperties", "object"}, {"maxProperties", "object"},
-    {"items", "array"},             {"prefixItems", "array"},    {"additionalItems", "array"},
-    {"minItems", "array"},          {"maxItems", "array"},       {"uniqueItems", "array"},
-    {"minLength", "string"},        {"maxLength", "string"},     {"pattern", "string"},
-    {"format", "string"},           {"minimum", "number"},       {"maximum", "number"},
-    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"}, {"multipleOf", "number"},
+    {"properties", "object"},
+    {"required", "object"},
+    {"additionalProperties", "object"},
+    {"patternProperties", "object"},
+    {"minProperties", "object"},
+    {"maxProperties", "object"},
+    {"items", "array"},
+    {"prefixItems", "array"},
+    {"additionalItems", "array"},
+    {"minItems", "array"},
+    {"maxItems", "array"},
+    {"uniqueItems", "array"},
+    {"minLength", "string"},
+    {"maxLength", "string"},
+    {"pattern", "string"},
+    {"format", "string"},
+    {"minimum", "number"},
+    {"maximum", "number"},
+    {"exclusiveMinimum", "number"},
+    {"exclusiveMaximum", "number"},
+    {"multipleOf", "number"},
 };
 
 std::vector<std::string> types_spoken_of(const Json& schema) {
@@ -32,7 +46,8 @@ std::vector<std::string> types_spoken_of(const Json& schema) {
   if (find_keyword(schema, "type") == nullptr) {
     types.clear();
     for (const auto& [keyword, type] : kAbout)
-      if (find_keyword(schema, keyword) != nullptr && std::find(types.begin(), types.end(), type) == types.end())
+      if (find_keyword(schema, keyword) != nullptr &&
+          std::find(types.begin(), types.end(), type) == types.end())
         types.emplace_back(type);
   }
   std::vector<std::string> out;
@@ -66,7 +81,8 @@ Result<ExpressionId> JsonCompiler::value(const Json& schema, const std::string& 
   if (rules_.full() || rules_.rules().size() > kMostRules)
     return refuse_schema(where, "the schema is too large for a grammar");
   if (++depth_ > kMostNested)
-    return refuse_schema(where, fmt::format("schemas are nested too deeply; {} levels are possible", kMostNested));
+    return refuse_schema(where,
+                         fmt::format("schemas are nested too deeply; {} levels are possible", kMostNested));
   const RuleId rule = rules_.add_rule(where);
   known_.emplace(&schema, rule);
   COPPICE_TRY(const ExpressionId made, body(schema, where));
@@ -130,7 +146,8 @@ Result<ExpressionId> JsonCompiler::of_type(const std::string& type, const Json& 
 Result<ExpressionId> JsonCompiler::one_of(const Json& values, const Json& schema, const std::string& where) {
   for (const auto& [name, unused] : schema.items())
     if (name != "enum" && name != "const" && name != "type" && name != "nullable" && !is_annotation(name))
-      return refuse_schema(where, fmt::format("beside it, {} cannot be kept; leave out the values it forbids", name));
+      return refuse_schema(
+          where, fmt::format("beside it, {} cannot be kept; leave out the values it forbids", name));
   const auto types = types_of(schema);
   const Json* both = find_keyword(schema, "const") != nullptr ? find_keyword(schema, "enum") : nullptr;
   std::vector<std::string> texts;
@@ -163,10 +180,13 @@ Result<Json> parse_json(std::string_view text) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                                     text.size(), std::max<std::size_t>(error.byte, 1) - 1)),
-                                     '\n');
-    return fail(fmt::format("the schema is no JSON: line {}, byte {} of the text is wrong", line, error.byte));
+    const auto line =
+        1 + std::count(text.begin(),
+                       text.begin() + static_cast<std::ptrdiff_t>(
+                                          std::min(text.size(), std::max<std::size_t>(error.byte, 1) - 1)),
+                       '\n');
+    return fail(
+        fmt::format("the schema is no JSON: line {}, byte {} of the text is wrong", line, error.byte));
   } catch (const Json::exception&) {
     return fail("the schema is no JSON that can be read: a number is out of range");
   }

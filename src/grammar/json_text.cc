@@ -5,8 +5,8 @@
 namespace coppice::core::grammar {
 namespace {
 
-constexpr int kMostIndent = 40;       // spaces
-constexpr int kMostTabs = 12;         // the same
+constexpr int kMostIndent = 40;         // spaces
+constexpr int kMostTabs = 12;           // the same
 constexpr int kMostExponentDigits = 2;  // no number overflows a double
 
 const CodePoints& escaped() {  // what a string must not have as it is
@@ -43,31 +43,28 @@ RuleId JsonText::define(std::string name, ExpressionId body) {
 
 JsonText::JsonText(RuleSet& rules) : rules_(rules) {
   RuleSet& r = rules_;
-  space_ = define("space", r.choice({r.empty(), r.text(" "),
-                                     r.sequence({r.text("\n"),
-                                                 r.choice({r.repeat(r.text(" "), 0, kMostIndent),
-                                                           r.repeat(r.text("\t"), 1, kMostTabs)})})}));
+  space_ = define("space",
+                  r.choice({r.empty(), r.text(" "),
+                            r.sequence({r.text("\n"), r.choice({r.repeat(r.text(" "), 0, kMostIndent),
+                                                                r.repeat(r.text("\t"), 1, kMostTabs)})})}));
   character_ = define("character", any_character());
   plain_character_ = define("character spelled plainly", character(CodePoints::all()));
   string_ = define("string", quoted(r.repeat(any_character(), 0, kForever)));
   const ExpressionId digit = r.bytes('0', '9'), minus = r.optional(r.text("-"));
-  const auto whole = [&](int most) {
-    return r.sequence({r.bytes('1', '9'), r.repeat(digit, 0, most - 1)});
-  };
+  const auto whole = [&](int most) { return r.sequence({r.bytes('1', '9'), r.repeat(digit, 0, most - 1)}); };
   integer_ = define("integer", integers_between(r, -kMostInteger, kMostInteger));
-  number_ = define(
-      "number",
-      r.sequence({minus, r.choice({r.text("0"), whole(kMostDigits)}),
-                  r.optional(r.sequence({r.text("."), r.repeat(digit, 1, kMostDigits)})),
-                  r.optional(r.sequence({r.choice({r.text("e"), r.text("E")}),
-                                         r.optional(r.choice({r.text("+"), r.text("-")})),
-                                         r.repeat(digit, 1, kMostExponentDigits)}))}));
+  number_ =
+      define("number", r.sequence({minus, r.choice({r.text("0"), whole(kMostDigits)}),
+                                   r.optional(r.sequence({r.text("."), r.repeat(digit, 1, kMostDigits)})),
+                                   r.optional(r.sequence({r.choice({r.text("e"), r.text("E")}),
+                                                          r.optional(r.choice({r.text("+"), r.text("-")})),
+                                                          r.repeat(digit, 1, kMostExponentDigits)}))}));
   value_ = r.add_rule("value");
   const ExpressionId value = r.call(value_);
   object_ = define("object", wrapped('{', list(member(r.call(string_), value), 0, kForever), '}'));
   array_ = define("array", wrapped('[', list(value, 0, kForever), ']'));
-  r.define(value_, r.choice({r.call(object_), r.call(array_), r.call(string_), r.call(number_), boolean(),
-                             null()}));
+  r.define(value_,
+           r.choice({r.call(object_), r.call(array_), r.call(string_), r.call(number_), boolean(), null()}));
 }
 
 ExpressionId JsonText::wrapped(char begin, ExpressionId inside, char end) {
@@ -82,8 +79,8 @@ ExpressionId JsonText::member(ExpressionId key, ExpressionId value) {
 
 ExpressionId JsonText::list(ExpressionId part, int least, int most) {
   if (most == 0) return rules_.empty();
-  const ExpressionId more =
-      rules_.repeat(rules_.sequence({comma(), part}), std::max(least - 1, 0), most == kForever ? most : most - 1);
+  const ExpressionId more = rules_.repeat(rules_.sequence({comma(), part}), std::max(least - 1, 0),
+                                          most == kForever ? most : most - 1);
   const ExpressionId some = rules_.sequence({part, more});
   return least > 0 ? some : rules_.optional(some);
 }
@@ -127,10 +124,10 @@ ExpressionId JsonText::any_character() {
   const ExpressionId other =
       r.choice({r.sequence({r.choice({r.bytes('0', '9'), letters("abcefABCEF")}), hex, hex, hex}),
                 r.sequence({d, r.bytes('0', '7'), hex, hex})});
-  const ExpressionId pair = r.sequence({d, letters("89abAB"), hex, hex, r.text("\\u"), d,
-                                        letters("cdefCDEF"), hex, hex});
-  const ExpressionId escape =
-      r.sequence({r.text("\\"), r.choice({letters("\"\\/bfnrt"), r.sequence({r.text("u"), r.choice({other, pair})})})});
+  const ExpressionId pair =
+      r.sequence({d, letters("89abAB"), hex, hex, r.text("\\u"), d, letters("cdefCDEF"), hex, hex});
+  const ExpressionId escape = r.sequence(
+      {r.text("\\"), r.choice({letters("\"\\/bfnrt"), r.sequence({r.text("u"), r.choice({other, pair})})})});
   return r.choice({r.points(CodePoints::all().without(escaped())), escape});
 }
 
@@ -176,8 +173,7 @@ ExpressionId JsonText::besides(const std::vector<std::u32string>& names, std::si
     next.add(point, point);
     std::size_t last = begin;
     while (last < end && names[last][depth] == point) ++last;
-    choices.push_back(
-        rules_.sequence({character({{point, point}}), besides(names, begin, last, depth + 1)}));
+    choices.push_back(rules_.sequence({character({{point, point}}), besides(names, begin, last, depth + 1)}));
     begin = last;
   }
   choices.push_back(rules_.sequence({character(CodePoints::all().without(next)),

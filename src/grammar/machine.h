@@ -48,7 +48,9 @@ class Machine {
   std::uint32_t least(StateId state) const;
 
   // Much is remembered: a good time to forget all but one state, which gets the number that is returned.
-  bool full() const { return states_.size() > kManyStates || states_.places() + stacks_.places() > kManyPlaces; }
+  bool full() const {
+    return states_.size() > kManyStates || states_.places() + stacks_.places() > kManyPlaces;
+  }
   StateId forget_others(StateId state);
   // What was found out so far, in places looked at: to bound how long somebody searches.
   std::uint64_t work() const { return work_; }
@@ -77,15 +79,15 @@ class Machine {
   std::shared_ptr<const Compiled> grammar_;
   StateId start_ = kDead;
   InternedPlaces states_, stacks_;
-  std::vector<StateId> next_;            // [states, classes]
-  std::vector<std::uint8_t> may_end_;    // [states]
-  std::vector<std::uint32_t> least_;     // [stacks], bytes to the end of all that comes
+  std::vector<StateId> next_;          // [states, classes]
+  std::vector<std::uint8_t> may_end_;  // [states]
+  std::vector<std::uint32_t> least_;   // [stacks], bytes to the end of all that comes
   std::uint64_t work_ = 0;
 
   // Of one step.
-  std::vector<Place> reached_;                 // by the byte, and through ends of rules
-  std::vector<Place> places_;                  // of the new state
-  std::vector<std::vector<Place>> callers_;    // [rules]
+  std::vector<Place> reached_;                                    // by the byte, and through ends of rules
+  std::vector<Place> places_;                                     // of the new state
+  std::vector<std::vector<Place>> callers_;                       // [rules]
   std::vector<std::pair<std::uint32_t, std::uint32_t>> entered_;  // heap of (rank, rule), least on top
   struct Seen {
     Place place;

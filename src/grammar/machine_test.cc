@@ -170,7 +170,8 @@ TEST(Machine, ManyReadingsShareTheirPlaces) {
 }
 
 TEST(Machine, ForgettingTheOthersChangesNothing) {
-  const auto grammar = schema(R"({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "string"}}})");
+  const auto grammar =
+      schema(R"({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "string"}}})");
   Machine machine(grammar), forgetful(grammar);
   const std::string text = R"({"a": {"a": {"b": "x"}, "b": "yy"}, "b": "z"})";
   StateId a = machine.start(), b = forgetful.start();

@@ -11,7 +11,8 @@ namespace {
 TokenBytesList small_vocabulary() {
   TokenBytesList list;
   for (int byte = 0; byte < 256; ++byte) list.bytes.emplace_back(1, static_cast<char>(byte));
-  for (const char* word : {"{\"", "\":", "\": ", "true", "tru", "truest", "\", \"", " {\"", " ", "}}", "a\"", "12", "12"})
+  for (const char* word :
+       {"{\"", "\":", "\": ", "true", "tru", "truest", "\", \"", " {\"", " ", "}}", "a\"", "12", "12"})
     list.bytes.emplace_back(word);
   list.bytes.emplace_back();  // a control token
   list.bytes.emplace_back();
@@ -27,7 +28,8 @@ TEST(Matcher, TheMaskIsWhatIsAllowedTokenByToken) {
   const TokenBytesList list = small_vocabulary();
   const auto trie = std::make_shared<const TokenTrie>(list);
   const int vocab = trie->vocab() + 40;  // the model has some more
-  const auto grammar = schema(R"({"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"$ref": "#"},
+  const auto grammar =
+      schema(R"({"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"$ref": "#"},
       "c": {"type": "integer", "minimum": -3, "maximum": 1234}}, "additionalProperties": {"type": "string", "maxLength": 3}})");
   for (const bool drops_space : {false, true}) {
     std::uint64_t random = 5;

@@ -84,9 +84,7 @@ class Writer {
     }
   }
 
-  void call(std::uint32_t rule, RawState from, RawState to) {
-    out_.states[from].calls.push_back({rule, to});
-  }
+  void call(std::uint32_t rule, RawState from, RawState to) { out_.states[from].calls.push_back({rule, to}); }
   void step(RawState from, RawState to) { out_.states[from].empty.push_back(to); }
 
   void write_sequence(const Expression& node, RawState from, RawState to) {

@@ -26,17 +26,16 @@ const CodePoints& word() {
 }
 // Those that Python's and ECMA's ideas of \s share.
 const CodePoints& spaces() {
-  static const CodePoints kSet{{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A},
-                               {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
+  static const CodePoints kSet{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},
+                               {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                               {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
   return kSet;
 }
 // \D, \W and \S say what is not in the classes above, and engines do not agree on what else is in them: only
 // printable ASCII characters are taken.
 CodePoints ascii_without(const CodePoints& set) { return CodePoints{{' ', '~'}}.without(set); }
 
-int sum(int a, int b) {
-  return a == kForever || b == kForever ? kForever : std::min(a + b, kManyCharacters);
-}
+int sum(int a, int b) { return a == kForever || b == kForever ? kForever : std::min(a + b, kManyCharacters); }
 int product(int a, int times) {
   if (a == 0 || times == 0) return 0;
   if (a == kForever || times == kForever) return kForever;
@@ -296,7 +295,8 @@ Result<CodePoints> RegexParser::escape(bool in_class) {
       const auto parsed = std::from_chars(hex.data(), hex.data() + hex.size(), value, 16);
       if (hex.size() != digits_wanted || parsed.ec != std::errc() || parsed.ptr != hex.data() + hex.size() ||
           is_surrogate(value))
-        return refuse(fmt::format("\\{} is followed by {} hexadecimal digits of a character", c, digits_wanted));
+        return refuse(
+            fmt::format("\\{} is followed by {} hexadecimal digits of a character", c, digits_wanted));
       at_ += digits_wanted;
       return point(value);
     }
@@ -305,9 +305,10 @@ Result<CodePoints> RegexParser::escape(bool in_class) {
   }
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   if (letter || static_cast<unsigned char>(c) >= 0x80)
-    return refuse(fmt::format("\\{} is not known; there are \\d \\w \\s \\D \\W \\S \\n \\r \\t \\f \\v \\xNN \\uNNNN "
-                              "and escaped signs",
-                              letter ? std::string(1, c) : std::string("this")));
+    return refuse(
+        fmt::format("\\{} is not known; there are \\d \\w \\s \\D \\W \\S \\n \\r \\t \\f \\v \\xNN \\uNNNN "
+                    "and escaped signs",
+                    letter ? std::string(1, c) : std::string("this")));
   return point(static_cast<unsigned char>(c));
 }
 

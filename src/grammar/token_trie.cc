@@ -35,8 +35,7 @@ TokenTrie::TokenTrie(const TokenBytesList& tokens) : ends_(tokens.ends) {
     close(shared);
     for (std::size_t depth = shared; depth < now.size(); ++depth) {
       open.push_back(static_cast<std::uint32_t>(nodes_.size()));
-      nodes_.push_back(
-          {static_cast<std::uint8_t>(now[depth]), static_cast<std::uint16_t>(depth + 1), 0, t});
+      nodes_.push_back({static_cast<std::uint8_t>(now[depth]), static_cast<std::uint16_t>(depth + 1), 0, t});
     }
     deepest_ = std::max(deepest_, now.size());
     last = now;

@@ -1,6 +1,6 @@
-// A grammar's part in a draw: the filters first, then the mask; where the mask would leave nothing of what the
-// filters do, the mask first. So what was likely enough to be drawn anyway is drawn with the same noise from
-// the same candidates, and there is always something to draw.
+// A grammar's part in a draw: the filters first, then the mask; where the mask would leave nothing of what
+// the filters do, the mask first. So what was likely enough to be drawn anyway is drawn with the same noise
+// from the same candidates, and there is always something to draw.
 //
 // Without filters both orders are one: the mask goes into the logits, whose groups are then looked at as
 // ever.
@@ -17,7 +17,8 @@ Status Sampler::constrain(std::shared_ptr<const grammar::TokenTrie> tokens,
                           const grammar::AnswerStart& start) {
   COPPICE_CHECK(options_.grammar.has_value() && tokens != nullptr);
   if (tokens->ends().empty())
-    return fail("grammar: this model has no token that ends a text, so no answer could end where the grammar does");
+    return fail(
+        "grammar: this model has no token that ends a text, so no answer could end where the grammar does");
   matcher_ = std::make_shared<grammar::Matcher>(options_.grammar->impl().compiled, std::move(tokens), vocab_);
   matcher_->start(start);
   return {};
@@ -63,9 +64,11 @@ tl::unexpected<Error> Sampler::why_nothing(const PathState& state) const {
     return fail("no token can be drawn: every logit is banned or not a finite number; ban fewer tokens");
   if (matcher_->mask(matcher_->at(state.committed, state.path)).empty())
     return fail(
-        "no token can be drawn: the grammar can be read in too many ways at once here; make it less ambiguous");
+        "no token can be drawn: the grammar can be read in too many ways at once here; make it less "
+        "ambiguous");
   return fail(
-      "no token can be drawn: of the tokens that the grammar allows here, each is banned or its logit is not a "
+      "no token can be drawn: of the tokens that the grammar allows here, each is banned or its logit is not "
+      "a "
       "finite number; ban fewer tokens");
 }
 

@@ -39,7 +39,10 @@ const std::pair<const char*, void (*)(Sampling&)> kSamplings[] = {
     {"top_k", [](Sampling& s) { s.temperature = 1, s.top_k = 12; }},
     {"top_p", [](Sampling& s) { s.temperature = 2, s.top_p = 0.9f; }},
     {"typical_min_p", [](Sampling& s) { s.temperature = 3, s.typical_p = 0.9f, s.min_p = 0.001f; }},
-    {"penalties", [](Sampling& s) { s.temperature = 1, s.repetition_penalty = 1.5f, s.banned = {50, 51}; }},
+    {"penalties",
+     [](Sampling& s) {
+       s.temperature = 1, s.repetition_penalty = 1.5f, s.banned = {50, 51};
+     }},
 };
 
 // Brute force: the allowed survivor with the best score, among those of the distribution without a grammar;
@@ -54,8 +57,9 @@ Token by_definition(const Sampling& options, const std::vector<float>& logits, c
     double most = 0;
     for (Token t = 0; t < kVocab; ++t) {
       if (scratch.probabilities[t] <= 0 || !allows(t)) continue;
-      const double score = scratch.logits[t] + double{options.temperature} *
-                                                   (options.temperature > 0 ? plain.noise(state.index(), t) : 0);
+      const double score =
+          scratch.logits[t] +
+          double{options.temperature} * (options.temperature > 0 ? plain.noise(state.index(), t) : 0);
       if (best == kNoToken || score > most) best = t, most = score;
     }
     return best;
@@ -85,7 +89,8 @@ TEST(Allowed, TheDrawIsTheBestAllowedSurvivorByDefinition) {
         const auto logits = random_logits(kVocab, seed);
         const auto drawn = sampler.draw(logits, {}, scratch);
         ASSERT_TRUE(drawn) << drawn.error().message;
-        ASSERT_EQ(drawn->token, by_definition(options, logits, {}, allows)) << name << " " << text << " " << seed;
+        ASSERT_EQ(drawn->token, by_definition(options, logits, {}, allows))
+            << name << " " << text << " " << seed;
         const Token free = plain.draw(logits, {}, scratch)->token;
         if (allows(free)) {
           EXPECT_EQ(drawn->token, free);
@@ -187,7 +192,8 @@ TEST(Allowed, WhatLeavesNothingToDrawIsSaid) {
   const auto drawn = sampler.draw(random_logits(kVocab, 1), {}, scratch);
   ASSERT_FALSE(drawn);
   EXPECT_EQ(drawn.error().message,
-            "no token can be drawn: of the tokens that the grammar allows here, each is banned or its logit is not a "
+            "no token can be drawn: of the tokens that the grammar allows here, each is banned or its logit "
+            "is not a "
             "finite number; ban fewer tokens");
   Sampling endless;
   endless.ignore_eos = true;

@@ -1,6 +1,6 @@
 // A draw in four steps: process (bias, bans, penalties), filter (survivors.h; allowed.cc has the grammar),
-// score with noise, take the best. Draws and rankings run the same code, so that a draft which agrees with the target in its logits
-// agrees with it in its choice.
+// score with noise, take the best. Draws and rankings run the same code, so that a draft which agrees with
+// the target in its logits agrees with it in its choice.
 #include "sample/sampler.h"
 
 #include <algorithm>
@@ -300,8 +300,8 @@ float Sampler::logprob(Token token, const LogitRow& logits, const PathState& sta
   if (!survivors->all() && std::find(ids.begin(), ids.end(), token) == ids.end()) return kNever;
   const double log_sum = log_exact(survivors->normaliser());
   scratch.make(token / kLogitGroup);
-  return static_cast<float>(
-      (static_cast<double>(scratch.logits[token]) - survivors->max()) / tempered() - log_sum);
+  return static_cast<float>((static_cast<double>(scratch.logits[token]) - survivors->max()) / tempered() -
+                            log_sum);
 }
 
 namespace {

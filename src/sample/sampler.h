@@ -139,7 +139,7 @@ class Sampler {
 
   Sampling options_;
   int vocab_ = 0;
-  std::vector<Token> forbidden_;  // banned, and the end tokens under ignore_eos
+  std::vector<Token> forbidden_;               // banned, and the end tokens under ignore_eos
   std::shared_ptr<grammar::Matcher> matcher_;  // with a grammar
 };
 

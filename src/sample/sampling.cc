@@ -61,7 +61,8 @@ Status Sampling::validate(int vocab) const {
   for (const Status& status : checks)
     if (!status) return status;
   if (grammar && ignore_eos)
-    return fail("ignore_eos = true: with a grammar the answer ends where the grammar does; leave one of them out");
+    return fail(
+        "ignore_eos = true: with a grammar the answer ends where the grammar does; leave one of them out");
   return {};
 }
 

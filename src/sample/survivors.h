@@ -40,7 +40,7 @@ class Survivors {
 
   bool all() const { return all_; }  // no filter was on: every id, some of them perhaps with a logit of -inf
   std::span<const int> ids() const { return {scratch_.order.data(), static_cast<std::size_t>(count_)}; }
-  int top() const { return top_; }  // the survivor with the largest logit, the lowest id on ties
+  int top() const { return top_; }    // the survivor with the largest logit, the lowest id on ties
   float max() const { return max_; }  // weights are relative to this logit
   // The sum of the survivors' weights, which are in scratch.probabilities after this.
   float normaliser();

@@ -30,10 +30,18 @@ std::uint64_t next_random(std::uint64_t& state) {
 std::shared_ptr<const TokenTrie> vocabulary() {
   TokenBytesList list;
   for (int byte = 0; byte < 256; ++byte) list.bytes.emplace_back(1, static_cast<char>(byte));
-  for (const char* piece :
-       {"{\"", "\":", "\": ", "\": \"", "\",", "\", \"", "\"}", "}}", "},", "}, {\"", "]}", "[\"", "[{\"", "\"]", "[]", "{}",
-        ", ", ": ", "\n  ", "\n    ", "true", "false", "null", "12", "20", "19", "00", "-1", "0.", ".5", "e-", "the", "name",
-        "id", " a", "er", "on", "in", "st", "ab", "xyz", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\\n", "\\u00", "\\\""})
+  for (const char* piece : {"{\"",  "\":",      "\": ",         "\": \"",
+                            "\",",  "\", \"",   "\"}",          "}}",
+                            "},",   "}, {\"",   "]}",           "[\"",
+                            "[{\"", "\"]",      "[]",           "{}",
+                            ", ",   ": ",       "\n  ",         "\n    ",
+                            "true", "false",    "null",         "12",
+                            "20",   "19",       "00",           "-1",
+                            "0.",   ".5",       "e-",           "the",
+                            "name", "id",       " a",           "er",
+                            "on",   "in",       "st",           "ab",
+                            "xyz",  "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80",
+                            "\\n",  "\\u00",    "\\\""})
     list.bytes.emplace_back(piece);
   list.bytes.emplace_back();
   list.ends = {static_cast<Token>(list.bytes.size()) - 1};
@@ -41,7 +49,8 @@ std::shared_ptr<const TokenTrie> vocabulary() {
 }
 
 // The one after which the fewest bytes are missing; of equals the first.
-Token nearest_to_the_end(Matcher& matcher, State state, std::span<const Token> allowed, const TokenTrie& trie) {
+Token nearest_to_the_end(Matcher& matcher, State state, std::span<const Token> allowed,
+                         const TokenTrie& trie) {
   Token best = allowed[0];
   std::uint64_t least = ~std::uint64_t{0};
   for (const Token token : allowed) {
@@ -79,7 +88,8 @@ json answer(const json& question, const std::shared_ptr<const TokenTrie>& trie) 
   const auto grammar = std::make_shared<const Compiled>(std::move(*compiled));
   json drawn = json::array(), accepted = json::array();
   for (int i = 0; i < question["draws"].get<int>(); ++i)
-    drawn.push_back(draw(grammar, trie, question["seed"].get<std::uint64_t>() * 1000 + static_cast<std::uint64_t>(i)));
+    drawn.push_back(
+        draw(grammar, trie, question["seed"].get<std::uint64_t>() * 1000 + static_cast<std::uint64_t>(i)));
   Machine machine(grammar);
   for (const json& text : question["texts"])
     accepted.push_back(machine.may_end(machine.walk(machine.start(), text.get<std::string>())));

@@ -14,7 +14,8 @@ constexpr const char* kSchema = R"({"type": "object", "properties": {
     "name": {"type": "string", "maxLength": 12}, "tags": {"type": "array", "items": {"type": "boolean"}, "maxItems": 3}},
     "required": ["kind", "name"]})";
 constexpr const char* kRules =
-    "root ::= item (\",\" item){0,3} \".\"\nitem ::= [a-m]{1,6} | \"(\" root \")\" | \"hello\" | \" w\" [0-9]+";
+    "root ::= item (\",\" item){0,3} \".\"\nitem ::= [a-m]{1,6} | \"(\" root \")\" | \"hello\" | \" w\" "
+    "[0-9]+";
 
 Grammar of_schema() { return *Grammar::json_schema(kSchema); }
 Grammar of_rules() { return *Grammar::parse(kRules); }
@@ -62,9 +63,9 @@ TEST(GrammarLaw, TheSameTextWithEveryDrafterGreedyAndSampled) {
         c.script = c.prompt;
         c.script.insert(c.script.end(), plain.ids.begin(), plain.ids.end());
         for (const std::string& drafters :
-             {std::string("scripted"), std::string("lookup"), "model(" + self + ") | lookup", "model(" + other + ")",
-              "stage(" + other + ", lookup) | lookup", std::string("self(layers=1)"), head,
-              "stage(" + self + ", stage(" + other + ", lookup))"}) {
+             {std::string("scripted"), std::string("lookup"), "model(" + self + ") | lookup",
+              "model(" + other + ")", "stage(" + other + ", lookup) | lookup", std::string("self(layers=1)"),
+              head, "stage(" + self + ", stage(" + other + ", lookup))"}) {
           c.drafters = drafters;
           const Outcome guessed = run(*model, c);
           expect_same(plain, guessed, model->name + " " + drafters + " " + std::to_string(sampling));
@@ -129,7 +130,8 @@ TEST(GrammarLaw, ManyAnswersAndRequestsAtOnceSayWhatEachSaysAlone) {
     cases.push_back(c);
   }
   Case engine_case = cases[0];
-  for (const std::string& drafters : {std::string("lookup"), "model(\"" + other_llama().path + "\") | lookup"}) {
+  for (const std::string& drafters :
+       {std::string("lookup"), "model(\"" + other_llama().path + "\") | lookup"}) {
     engine_case.drafters = drafters;
     engine_case.policy = "restless";
     auto engine = make_engine(model, engine_case, 4);
@@ -158,7 +160,8 @@ TEST(GrammarLaw, RejectionSamplingStaysInsideTheGrammar) {
     c.sampling.temperature = 1;
     c.sampling.acceptance = Acceptance::rejection;
     c.sampling.seed = seed;
-    c.drafters = seed % 2 == 0 ? "model(\"" + model.path + "\")" : "model(\"" + other_llama().path + "\") | lookup";
+    c.drafters =
+        seed % 2 == 0 ? "model(\"" + model.path + "\")" : "model(\"" + other_llama().path + "\") | lookup";
     const Outcome out = run(model, c);
     expect_of_grammar(of_rules(), out.generation, whole, cut);
     accepted += out.generation.stats.accepted;
