@@ -59,7 +59,7 @@ inline std::vector<Request> requests_of(Api api, const std::string& body, const 
 struct Played {
   std::vector<std::string> parts;
   StopReason stop = StopReason::end_of_text;
-  std::string held;  // text that comes with the end only
+  std::string held = {};  // text that comes with the end only
 };
 
 // All bytes of the answer; one Played for each request.
