@@ -52,16 +52,16 @@ export function headline(words, answer) {
   return speed ? `${words}: ${speed.toFixed(1)} tokens a second` : words;
 }
 
-// Two answers to one question, {plain, guessed} as Answers: {same, words, times}. `same` is null where one of them did not end.
+// Two answers to one question, {plain, guessed} as Answers: {same, times, short, words}. `same` is null where one of them did not end.
 export function verdict({plain, guessed}) {
   const [a, b] = [plain.speed(), guessed.speed()];
   const times = a && b ? b / a : null;
   const unfinished = [plain, guessed].some(({finish}) => finish === null || finish === 'stopped' || finish === 'broken');
-  if (unfinished) return {same: null, times: null, words: 'Not compared: an answer did not come to its end.'};
+  if (unfinished) return {same: null, times: null, short: 'Not compared.', words: 'Not compared: an answer did not come to its end.'};
   const same = plain.text === guessed.text && plain.finish === guessed.finish;
   const speed = times ? ` ${times.toFixed(2)} times as fast (${b.toFixed(1)} against ${a.toFixed(1)} tokens a second).` : '';
-  if (same) return {same, times, words: `Same text: all ${guessed.length()} tokens.${speed}`};
-  return {same, times, words: `The texts differ from letter ${differsAt(plain.text, guessed.text) + 1} on.${speed}`};
+  if (same) return {same, times, short: 'Same text.', words: `Same text: all ${guessed.length()} tokens.${speed}`};
+  return {same, times, short: 'The texts differ.', words: `The texts differ from letter ${differsAt(plain.text, guessed.text) + 1} on.${speed}`};
 }
 
 function differsAt(a, b) {

@@ -2,6 +2,7 @@
 import {element} from './dom.js';
 
 const kNarrow = matchMedia('(max-width: 70rem)');  // as in page.css: there the panels lie over the conversation
+const kSmall = matchMedia('(max-width: 44rem)');
 const kPanels = ['list', 'panel'];
 const byId = (id) => document.getElementById(id);
 
@@ -40,6 +41,7 @@ export function closeOverlays() {
 export function startPanels() {
   for (const id of kPanels) byId(`${id}-button`).addEventListener('click', () => toggle(id));
   kNarrow.addEventListener('change', tellPanels);
+  byId('passes').open = !kSmall.matches;  // there is little room
   tellPanels();
 }
 

@@ -107,7 +107,7 @@ function spark(values) {
     const height = 1 + (value / most) * (kSparkHeight - 2);
     return h('rect', {x: i * kSparkWidth, y: kSparkHeight - height, width: kSparkWidth - 1, height});
   });
-  return element('svg', {viewBox: `0 0 ${kSparks * kSparkWidth} ${kSparkHeight}`, class: 'spark'}, bars);
+  return element('svg', {viewBox: `0 0 ${kSparks * kSparkWidth} ${kSparkHeight}`, class: 'spark', preserveAspectRatio: 'none'}, bars);
 }
 
 function perPass(tokens) {

@@ -67,7 +67,7 @@ function done(answer, plain, end) {
   if (plain) gauges.setPlain(plain.speed());
   if (answer.count > 0) gauges.show(answer);
   showGuessers([...answer.tokens.map(({source}) => source), ...(answer.speculation?.sources ?? []).map(({name}) => name)]);
-  if (!end.error) notice(end.verdict?.words ?? `Answered: ${end.figures}.`);
+  if (!end.error) notice(end.verdict?.short ?? `Answered: ${answer.length()} tokens.`);
 }
 
 function failed(error) {

@@ -1,6 +1,6 @@
 // The tree of a pass as the server sends it ({nodes: [{text, parent, value, sources, taken}], drawn}), laid out to be drawn, and
 // said in words. Text runs from left to right: a child begins where its parent ends, so every path reads as a continuation.
-// What was taken is the first line; each other branch has a line of its own below the node it leaves.
+// What was taken is the first line; other branches lie below it, each below the node that it leaves.
 
 const kLetter = 7.4;   // width of a letter of the tree's font, in px (page.css: 12px, monospace)
 const kSmall = 6;      // and of a value's
@@ -43,24 +43,60 @@ export function branches(tree) {
 // {nodes: [{x, y, width, label, note, node, from}], width, height}: boxes in px, `from` the parent's box or null.
 export function layout(tree) {
   const root = branches(tree);
-  const boxes = [];
-  let [rows, width] = [0, 0];
-  // A stack of its own, not recursion: trees are at most 255 deep by the server's word, and that is only a word.
-  const waiting = root ? [{node: root, from: null, first: true}] : [];
-  while (waiting.length) {
-    const {node, from, first} = waiting.pop();
-    if (!first) rows += 1;
-    const label = shown(node.text);
-    const note = node.root || node.drawn ? '' : percent(node.value);
-    const wide = 2 * kMargin + [...label].length * kLetter + (note ? note.length * kSmall + kMargin : 0);
-    const x = from ? from.x + from.width + kGap : 1;
-    const box = {x, y: rows * kRow + kRow / 2, width: wide, label, note, node, from};
-    boxes.push(box);
-    width = Math.max(width, x + wide);
-    const next = node.children.map((child, i) => ({node: child, from: box, first: i === 0}));
-    waiting.push(...next.reverse());  // the first child is drawn next, on this line
+  const page = {boxes: [], used: []};
+  if (root) placeLine(page, lineFrom(root, null), 0);
+  const width = Math.max(0, ...page.boxes.map((box) => box.x + box.width));
+  return {nodes: page.boxes, width: width + 1, height: page.used.length * kRow};
+}
+
+// A node and its first child, and its first child, ...: boxes on one line, which has no height yet.
+function lineFrom(node, from) {
+  const line = [];
+  for (let at = node, left = from; at; at = at.children[0]) {
+    const label = shown(at.text);
+    const note = at.root || at.drawn ? '' : percent(at.value);
+    const width = 2 * kMargin + [...label].length * kLetter + (note ? note.length * kSmall + kMargin : 0);
+    left = {x: left ? left.x + left.width + kGap : 1, y: 0, width, label, note, node: at, from: left};
+    line.push(left);
   }
-  return {nodes: boxes, width: width + 1, height: (rows + 1) * kRow};
+  return line;
+}
+
+// Puts a line into a row, and what leaves it into rows below: the last branch first, so that hardly a branch crosses another.
+function placeLine(page, line, row) {
+  take(page, row, {begin: line[0].x, end: line.at(-1).x + line.at(-1).width, owner: line[0].from});
+  for (const box of line) box.y = row * kRow + kRow / 2;
+  page.boxes.push(...line);
+  for (const box of line.toReversed()) {
+    for (const child of box.node.children.slice(1)) {
+      const branch = lineFrom(child, box);
+      const below = rowFor(page, branch, row);
+      for (let between = row + 1; between < below; between++) take(page, between, stem(branch));
+      take(page, below, stem(branch));
+      placeLine(page, branch, below);
+    }
+  }
+}
+
+// The first row below `row` where a branch has room.
+function rowFor(page, branch, row) {
+  const reach = {...stem(branch), end: branch.at(-1).x + branch.at(-1).width};
+  let below = row + 1;
+  while (!isFree(page, below, reach)) below += 1;
+  return below;
+}
+
+// Where a branch leaves its parent: stems of one parent may share a place.
+function stem(branch) {
+  return {begin: branch[0].x - kGap, end: branch[0].x - 1, owner: branch[0].from};
+}
+
+function isFree({used}, row, {begin, end, owner}) {
+  return (used[row] ?? []).every((other) => other.end < begin || other.begin > end || (other.owner === owner && other.end < begin + kGap));
+}
+
+function take({used}, row, place) {
+  (used[row] ??= []).push(place);
 }
 
 // {guessed, taken, tokens}: how many nodes were guessed, how many of them taken, how many tokens the pass brought.

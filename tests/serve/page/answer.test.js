@@ -84,14 +84,29 @@ test('two answers are compared letter by letter', () => {
   assert.equal(verdict({plain: one, guessed: {...fast, finish: 'stopped'}}).same, null);
 });
 
-test('the path taken is the first line of a tree, and every branch has its own', () => {
+test('the path taken is the first line of a tree, branches lie below it', () => {
   const {nodes, width, height} = layout(kTree);
   const line = (y) => nodes.filter((box) => box.y === y).sort((a, b) => a.x - b.x).map((box) => box.label);
   const rows = [...new Set(nodes.map(({y}) => y))].sort((a, b) => a - b);
-  assert.deepEqual(rows.map(line), [['def', '·add', '(', 'a'], [')'], ['·f', '(']]);
+  assert.deepEqual(rows.map(line), [['def', '·add', '(', 'a'], ['·f', '(', ')']]);
   for (const box of nodes) {
     assert.ok(box.x + box.width <= width && box.y < height);
     if (box.from) assert.ok(box.x > box.from.x + box.from.width);
+  }
+});
+
+test('no two boxes of a tree lie over each other', () => {
+  const texts = [' a', 'long_identifier', '(', '\n', ' if'];
+  for (let seed = 1; seed < 200; seed++) {
+    let state = seed;
+    const next = (below) => (state = (state * 48271) % 2147483647) % below;
+    const nodes = [{text: 'x', parent: -1, value: 1, taken: true}];
+    for (let i = 1; i < 20; i++) nodes.push({text: texts[next(5)], parent: next(i), value: 1 / i, sources: ['lookup'], taken: false});
+    const boxes = layout({nodes, drawn: 'y'}).nodes;
+    assert.equal(boxes.length, 21);
+    for (const a of boxes) {
+      for (const b of boxes) assert.ok(a === b || a.y !== b.y || a.x + a.width < b.x || b.x + b.width < a.x, `seed ${seed}`);
+    }
   }
 });
 
