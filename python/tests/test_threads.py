@@ -60,9 +60,12 @@ def test_control_c_ends_an_answer_and_the_model_goes_on(model_file):
             print("interrupted", flush=True)
         print(len(model.generate("hello", max_new_tokens=5, ignore_eos=True).tokens), flush=True)
     """)
-    child = subprocess.Popen([sys.executable, "-c", program, model_file], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    os.kill(child.pid, signal.SIGINT)
-    out, _ = child.communicate(timeout=30)
+    with subprocess.Popen([sys.executable, "-c", program, model_file], stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout.readline() == "ready\n"
+            time.sleep(0.3)
+            os.kill(child.pid, signal.SIGINT)
+            out, _ = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert out == "interrupted\n5\n" and child.returncode == 0
