@@ -103,10 +103,19 @@ bool HttpChannel::write(std::string_view bytes) {
   } else {
     outbox_ += bytes;
   }
-  const bool slow = outbox_.size() + in_flight_ > manner_.unsent_bytes;
-  if (slow) gone_ = true;
+  if (outbox_.size() + in_flight_ > manner_.unsent_bytes) {
+    give_up(std::move(held));
+    return false;
+  }
   wake_once(std::move(held));
-  return !slow;
+  return true;
+}
+
+// The transport hears of it now, not when it pulls the next time: it may wait for the reader until then.
+void HttpChannel::give_up(std::unique_lock<std::mutex> held) {
+  gone_ = true;
+  held.unlock();
+  wake_();
 }
 
 void HttpChannel::end() {
@@ -138,8 +147,7 @@ void HttpChannel::drop() {
   std::unique_lock<std::mutex> held(mutex_);
   told_ = nullptr;
   if (ended_ || gone()) return;
-  gone_ = true;  // cut off: the client must not take it for whole
-  wake_once(std::move(held));
+  give_up(std::move(held));  // cut off: the client must not take it for whole
 }
 
 }  // namespace coppice::serve

@@ -51,6 +51,7 @@ class HttpChannel {
  private:
   std::string head(HttpHead head, Framing framing, std::size_t length);
   void wake_once(std::unique_lock<std::mutex> held);
+  void give_up(std::unique_lock<std::mutex> held);
 
   const AnswerManner manner_;
   const std::function<void()> wake_;

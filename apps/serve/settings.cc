@@ -30,6 +30,7 @@ Status give(CLI::Option& option, const std::vector<std::string>& values, const s
     for (const std::string& value : values) option.add_result(value);
     option.run_callback();
   } catch (const CLI::Error& error) {
+    option.clear();
     return fail(fmt::format("{}: {}", origin, error.what()));
   }
   return {};
