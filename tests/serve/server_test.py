@@ -250,7 +250,7 @@ class Life(Case):
 
     def start(self, *arguments, **environment):
         running = Server("-m", self.model, "-c", CONTEXT, "--policy", "fixed", *arguments, **environment)
-        self.addCleanup(lambda: running.process.poll() is None and running.stop())
+        self.addCleanup(running.stop)
         return running.ready()
 
     def test_keys_and_draining(self):
