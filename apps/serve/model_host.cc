@@ -252,6 +252,8 @@ ApiResult<void> ModelHost::submit_one(Slot& slot, Work& work, Request request) {
   const double waited = steady_seconds() - work.arrived;
   if (request.timeout_seconds <= 0 && options_.request_seconds > 0)
     request.timeout_seconds = std::max(options_.request_seconds - waited, 1e-3);
+  // Where nobody guesses, a budget of guesses is no mistake.
+  if (slot.engine.options().speculation.nodes == 0) request.nodes.reset();
   request.on_event = [this, &work, index](const Event& event) { return hear(work, index, event); };
   auto id = slot.engine.submit(std::move(request));
   if (!id) {

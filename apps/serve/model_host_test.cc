@@ -190,6 +190,17 @@ TEST_F(Hosted, AJobWithARequestThatIsRefusedIsRefusedWhole) {
   EXPECT_EQ(host_->in_flight(), 0);
 }
 
+TEST_F(Hosted, ABudgetOfGuessesIsNoMistakeWhereNobodyGuesses) {
+  start();
+  const auto hears = std::make_shared<Hears>(1);
+  Request budget = request("a", 1);
+  budget.nodes = 13;
+  ASSERT_TRUE(ask(hears, {budget}, {"none", "none", "fixed"}));
+  hears->wait();
+  EXPECT_FALSE(hears->error_);
+  EXPECT_EQ(hears->texts_[0], plain(request("a", 1)));
+}
+
 TEST_F(Hosted, AnAnswerEndsWhenItsTimeIsOver) {
   HostOptions options;
   options.request_seconds = 0.05;
