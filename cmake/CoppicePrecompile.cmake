@@ -1,7 +1,7 @@
 # Headers of other projects that most files include, parsed once a build and not once a file.
 #   coppice_precompile(TARGET KIND)   KIND is one of the lists below
-# None of ours is among them: a change of one would build everything again. clang-tidy reads each file without them
-# (scripts/check_style.py), so that a file which forgot an include is found.
+# None of ours is among them: a change of one would build everything again. clang-tidy reads each file by itself and without them
+# (scripts/check.py), so that a file which forgot an include is found.
 option(COPPICE_PRECOMPILE "parse the headers of other projects once a build" ON)
 
 set(COPPICE_HEADERS_room <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory>
@@ -45,4 +45,32 @@ function(coppice_precompile target kind)
   endif()
   coppice_header_owner(${kind} ${ARGN})
   target_precompile_headers(${target} REUSE_FROM coppice_headers_${kind})
+endfunction()
+
+# Several files compiled as one: what a header of templates makes (CLI11, JSON) is then made once for all of them, and that is most
+# of what a command takes to compile. For builds of everything; where one file changes after another it would only be slower.
+#   coppice_unity(TARGET EXPRESSION...)   files that match an expression (without .cc) become one; the others stay alone.
+# Files of one group share their unnamed namespaces: a name that two of them have is an error of the compiler, and is mended by
+# another name or another group.
+option(COPPICE_UNITY "compile files of the command in groups" OFF)
+
+function(coppice_unity target)
+  if(NOT COPPICE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    file(RELATIVE_PATH name ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    if(IS_ABSOLUTE ${source})
+      file(RELATIVE_PATH name ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+    endif()
+    set(number 0)
+    foreach(expression ${ARGN})
+      math(EXPR number "${number} + 1")
+      if(name MATCHES "^(${expression})\\.cc$")
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${number})
+      endif()
+    endforeach()
+  endforeach()
 endfunction()

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 
@@ -66,29 +65,15 @@ def fingerprint(root, path, command, config):
     return digest.hexdigest()[:32]
 
 
-def without_precompiled(command):
-    """The compiler's command without precompiled headers: clang-tidy cannot read GCC's, and would not see a missing include."""
-    return re.sub(r" -Winvalid-pch| -include \S*/cmake_pch\.hxx", "", command)
-
-
-def commands_for_tidy(root, build):
-    """-> ({path: command}, the folder with these commands for clang-tidy)"""
-    commands, entries = {}, json.loads((build / "compile_commands.json").read_text())
-    for entry in entries:
-        entry["command"] = without_precompiled(entry.get("command") or shlex.join(entry.pop("arguments")))
-        commands[os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)] = entry["command"]
-    folder = build / "tidy"
-    folder.mkdir(exist_ok=True)
-    (folder / "compile_commands.json").write_text(json.dumps(entries))
-    return commands, folder
-
-
 def tidy(root, files, build):
     program = tool("clang-tidy")
     if not program:
         yield "clang-tidy is missing; run ./dev setup"
         return
-    commands, folder = commands_for_tidy(root, build)
+    commands = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
+        commands[path] = entry.get("command") or " ".join(entry["arguments"])
     cache = root / "build" / "tidy-cache"
     cache.mkdir(parents=True, exist_ok=True)
     config = (root / ".clang-tidy").read_bytes()
@@ -101,7 +86,7 @@ def tidy(root, files, build):
 
     def look(item):
         path, stamp = item
-        run = subprocess.run([program, "--quiet", "-p", str(folder), path], cwd=root, capture_output=True, text=True)
+        run = subprocess.run([program, "--quiet", "-p", str(build), path], cwd=root, capture_output=True, text=True)
         found = re.findall(r"^.*?: (?:warning|error): .*$", run.stdout, re.MULTILINE)
         if not found and run.returncode:
             found = [f"{path}: clang-tidy failed: {(run.stdout + run.stderr).strip()[:500]}"]

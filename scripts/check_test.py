@@ -115,10 +115,6 @@ class Style(Tree):
         list(check_style.formatting(self.root, ["a.cc"], fix=True))
         self.assertEqual(self.found(check_style.formatting, "a.cc"), [])
 
-    def test_the_lint_reads_files_without_precompiled_headers(self):
-        command = "g++ -DX=1 -O2 -Winvalid-pch -include /b/headers.dir/cmake_pch.hxx -include config.h -o a.o -c a.cc"
-        self.assertEqual(check_style.without_precompiled(command), "g++ -DX=1 -O2 -include config.h -o a.o -c a.cc")
-
     def test_the_lint_looks_again_when_an_included_header_changes(self):
         self.write("src/base/a.h", "int a;\n")
         self.write("src/base/a.cc", '#include "base/a.h"\n')

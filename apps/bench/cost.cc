@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Flags {
+struct CostFlags {
   ModelFlags model;
   CostOptions options;
   ReportFlags report;
@@ -95,7 +95,7 @@ ordered_json to_json(const CostReport& report) {
   return out;
 }
 
-Result<int> run(Flags flags) {
+Result<int> run(CostFlags flags) {
   auto path = flags.model.resolve();
   if (!path) return tl::unexpected(path.error());
   flags.model.path = *path;
@@ -119,7 +119,7 @@ Result<int> run(Flags flags) {
 }  // namespace
 
 void add_cost(CLI::App& bench, const Choose& choose) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CostFlags>();
   CLI::App* command = bench.add_subcommand("cost", "what a pass over n rows costs, and a prompt");
   flags->model.add(*command);
   CostOptions& options = flags->options;

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Flags {
+struct KernelsFlags {
   KernelBenchOptions options;
   ReportFlags report;
 };
@@ -74,7 +74,7 @@ ordered_json settings(const KernelBenchOptions& o) {
           {"vocab", o.vocab},       {"repeats", o.repeats}};
 }
 
-Result<int> run(Flags flags) {
+Result<int> run(KernelsFlags flags) {
   if (Status right = flags.report.check(); !right) return tl::unexpected(right.error());
   flags.options.progress = bench_progress();
   auto report = bench_kernels(flags.options);
@@ -92,7 +92,7 @@ Result<int> run(Flags flags) {
 }  // namespace
 
 void add_kernels(CLI::App& bench, const Choose& choose) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<KernelsFlags>();
   CLI::App* command = bench.add_subcommand(
       "kernels", "each kernel beside a read loop over the same bytes and the machine's peak");
   KernelBenchOptions& o = flags->options;

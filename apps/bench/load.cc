@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Flags {
+struct LoadFlags {
   ModelFlags model;
   LoadOptions options;
   ReportFlags report;
@@ -49,7 +49,7 @@ void print(const LoadReport& report) {
       mb(static_cast<double>(report.kv_bytes)), mb(allowed(report)));
 }
 
-Result<int> run(Flags flags) {
+Result<int> run(LoadFlags flags) {
   auto path = flags.model.resolve();
   if (!path) return tl::unexpected(path.error());
   if (Status right = flags.report.check({*path}); !right) return tl::unexpected(right.error());
@@ -87,7 +87,7 @@ Result<int> run(Flags flags) {
 }  // namespace
 
 void add_load(CLI::App& bench, const Choose& choose) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<LoadFlags>();
   CLI::App* command =
       bench.add_subcommand("load", "from nothing to the first token, and the memory it takes");
   flags->model.add(*command);

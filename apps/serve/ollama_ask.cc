@@ -13,7 +13,7 @@
 namespace coppice::serve {
 namespace {
 
-constexpr int kMost = std::numeric_limits<int>::max();
+constexpr int kMostTokens = std::numeric_limits<int>::max();
 
 // Of the object `options`. What is not here belongs to another engine, and is refused by name.
 void read_options(Fields& fields, Asked& asked, std::optional<int>& context) {
@@ -22,25 +22,25 @@ void read_options(Fields& fields, Asked& asked, std::optional<int>& context) {
   Fields own(json ? *json : kNone, "options");
   Sampling& sampling = asked.sampling;
   const int predict =
-      own.maybe_integer("num_predict", -2, kMost).value_or(-1);  // -1, -2: to the context's end
+      own.maybe_integer("num_predict", -2, kMostTokens).value_or(-1);  // -1, -2: to the context's end
   if (predict == 0) own.error("num_predict", "must be at least 1, or -1 for as much as there is room for");
-  sampling.max_tokens = predict > 0 ? predict : kMost;
+  sampling.max_tokens = predict > 0 ? predict : kMostTokens;
   sampling.temperature = own.number("temperature", 0, 100, 0.8F);
-  sampling.top_k = std::max(0, own.maybe_integer("top_k", -1, kMost).value_or(40));
+  sampling.top_k = std::max(0, own.maybe_integer("top_k", -1, kMostTokens).value_or(40));
   sampling.top_p = own.number("top_p", 0, 1, 0.9F);
   sampling.min_p = own.number("min_p", 0, 1, 0);
   sampling.typical_p = own.number("typical_p", 0, 1, 1);
   sampling.repetition_penalty = own.number("repeat_penalty", 0.01, 100, 1.1F);
   sampling.presence_penalty = own.number("presence_penalty", -2, 2, 0);
   sampling.frequency_penalty = own.number("frequency_penalty", -2, 2, 0);
-  sampling.penalty_window = own.maybe_integer("repeat_last_n", -1, kMost).value_or(64);
+  sampling.penalty_window = own.maybe_integer("repeat_last_n", -1, kMostTokens).value_or(64);
   asked.seeded = own.has("seed");
   sampling.seed = random_seed();
   if (asked.seeded)
     sampling.seed = static_cast<std::uint64_t>(own.integer("seed", std::numeric_limits<std::int64_t>::min(),
                                                            std::numeric_limits<std::int64_t>::max(), 0));
   read_stop(own, "stop", sampling);
-  context = own.maybe_integer("num_ctx", 2, kMost);
+  context = own.maybe_integer("num_ctx", 2, kMostTokens);
   for (const auto& [name, value] :
        {std::pair("top_p", sampling.top_p), std::pair("typical_p", sampling.typical_p)})
     if (!(value > 0)) own.error(name, "must be above 0 and at most 1, which is off");

@@ -32,7 +32,7 @@ std::string action(const Argument& argument) {
   return fmt::format("({})", fmt::join(argument.words, " "));
 }
 
-std::string value_part(const Argument& argument) {
+std::string value_spec(const Argument& argument) {
   if (argument.value == Value::none) return "";
   const std::string message = argument.place.empty() ? argument.type : argument.place;
   return fmt::format(":{}:{}", escaped(message, ":\\"), action(argument));
@@ -50,9 +50,9 @@ std::vector<std::string> specifications(const Command& command) {
     const std::string help = escaped(first_line(argument.help), "[]\\");
     const std::string others = argument.repeats ? "*" : fmt::format("({})", fmt::join(argument.names, " "));
     for (const std::string& name : argument.names)
-      specs.push_back(others + with_value(name, argument) + "[" + help + "]" + value_part(argument));
+      specs.push_back(others + with_value(name, argument) + "[" + help + "]" + value_spec(argument));
     if (!argument.place.empty() && argument.value != Value::none)
-      specs.push_back((argument.repeats ? "*" : "") + value_part(argument));
+      specs.push_back((argument.repeats ? "*" : "") + value_spec(argument));
   }
   return specs;
 }
