@@ -18,6 +18,8 @@ PLAIN = {"speculation": {"drafters": "none"}}
 
 
 class OpenAi(server.Case):
+    OPTIONS = ("-c", "1024")  # tools take some of it: a token is hardly more than a byte here
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -30,7 +32,7 @@ class OpenAi(server.Case):
         return self.client.completions.create(model=MODEL, prompt=prompt, **{"max_tokens": 16, "seed": 7, **options})
 
     def generate(self, *arguments):
-        run = subprocess.run([server.coppice, "generate", "-m", str(self.server.model), "-t", "1", "-c", "512", "--json", *arguments],
+        run = subprocess.run([server.coppice, "generate", "-m", str(self.server.model), "-t", "1", "-c", "1024", "--json", *arguments],
                              capture_output=True, env=self.server.environment(), check=True)
         return json.loads(run.stdout)
 
