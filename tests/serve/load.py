@@ -125,7 +125,8 @@ class Load:
             self.expect("huge prompt", status, {400, 429}, data)
 
     def slow_reader(self, chance):
-        with self.server.open("/v1/completions", body(chance, stream=True, max_tokens=400, ignore_eos=True)) as connection:
+        asked = body(chance, stream=True, max_tokens=400, ignore_eos=True)
+        with self.server.open("/v1/completions", asked, ["Connection: close"]) as connection:
             connection.settimeout(30)
             for _ in range(20):
                 if not connection.recv(64):
