@@ -51,11 +51,12 @@ TEST(GrammarLaw, TheSameTextWithEveryDrafterGreedyAndSampled) {
   for (const LawModel* model : random_models()) {
     const std::string self = "\"" + model->path + "\"", other = "\"" + other_llama().path + "\"";
     const std::string head = "head(\"" + head_for(*model) + "\")";
-    for (const Grammar& grammar : {of_schema(), of_rules()}) {
-      for (int sampling = 0; sampling < 4; ++sampling) {
+    for (const bool rules : {false, true}) {
+      const Grammar grammar = rules ? of_rules() : of_schema();
+      for (const int sampling : rules ? std::initializer_list<int>{1, 2} : std::initializer_list<int>{0, 3}) {
         Case c = base_case(grammar);
         c.sampling.temperature = sampling == 0 ? 0.0f : 1.0f;
-        if (sampling == 2) c.sampling.top_k = 8;
+        if (sampling == 2) c.sampling.top_k = 8, c.sampling.max_tokens = 7;
         if (sampling == 3) c.sampling.top_p = 0.8f, c.sampling.logprobs = 3;
         c.sampling.seed = 17 + static_cast<std::uint64_t>(sampling);
         const Outcome plain = run(*model, c);
@@ -76,7 +77,7 @@ TEST(GrammarLaw, TheSameTextWithEveryDrafterGreedyAndSampled) {
   }
   EXPECT_GT(whole, 0);
   EXPECT_GT(cut, 0);
-  EXPECT_GT(accepted, 500u);
+  EXPECT_GT(accepted, 100u);
 }
 
 TEST(GrammarLaw, GuessesThatTheGrammarForbidsAreNoRows) {
