@@ -1,6 +1,8 @@
 // Law 1 with grammars: the same text with speculation and without, and always a text of the grammar.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "grammar/grammar_impl.h"
 #include "grammar/machine.h"
 #include "laws/harness.h"
@@ -53,7 +55,8 @@ TEST(GrammarLaw, TheSameTextWithEveryDrafterGreedyAndSampled) {
     const std::string head = "head(\"" + head_for(*model) + "\")";
     for (const bool rules : {false, true}) {
       const Grammar grammar = rules ? of_rules() : of_schema();
-      for (const int sampling : rules ? std::initializer_list<int>{1, 2} : std::initializer_list<int>{0, 3}) {
+      const std::array<int, 2> samplings = rules ? std::array<int, 2>{1, 2} : std::array<int, 2>{0, 3};
+      for (const int sampling : samplings) {
         Case c = base_case(grammar);
         c.sampling.temperature = sampling == 0 ? 0.0f : 1.0f;
         if (sampling == 2) c.sampling.top_k = 8, c.sampling.max_tokens = 7;
