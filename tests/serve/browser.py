@@ -92,10 +92,11 @@ class Page:
         self.driver, self.address = driver, address
 
     def open(self, settings=None, forget=True):
-        """Loads the page, with an empty storage unless `forget` is false, and waits for the list of models."""
+        """Loads the page, with an empty storage unless `forget` is false, and waits for the list of models. All is guessed that
+        may be: the policy "auto" would leave it on a busy machine."""
         self.driver.get(self.address + "/")
         if forget:
-            kept = {"coppice.settings": json.dumps({"max_tokens": 48, **(settings or {})})}
+            kept = {"coppice.settings": json.dumps({"max_tokens": 48, "policy": "fixed", **(settings or {})})}
             self.script("localStorage.clear(); sessionStorage.clear();"
                         "for (const [name, text] of Object.entries(arguments[0])) localStorage.setItem(name, text)", kept)
             self.driver.get(self.address + "/")

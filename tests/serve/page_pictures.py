@@ -11,7 +11,7 @@ import browser
 
 DRAFTERS = f"both=lookup | ngram({browser.NGRAM})"
 QUESTION = "Write a Python function that says whether a number is prime. Then explain it in a list."
-SETTINGS = {"max_tokens": 260}
+SETTINGS = {"max_tokens": 260, "nodes": 12}
 
 
 def choose_pass(page):
@@ -42,7 +42,7 @@ def main():
     if lacks := browser.missing():
         sys.exit(f"page_pictures: this machine lacks {lacks}")
     server = browser.Server(options.coppice, options.model, "--drafters", DRAFTERS)
-    driver = browser.chromium(1360, 900)
+    driver = browser.chromium(1240, 880)
     try:
         page = browser.Page(driver, server.address)
         page.prefer(prefers_color_scheme="light")
