@@ -12,6 +12,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Workers find the modules beside this file as `serve run` in this folder does.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# A replica that is silent for longer is passed over; a machine that is busy with other tests would have that at once.
+os.environ.setdefault("RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S", "5")
 
 import coppice  # noqa: E402
 import corpus  # noqa: E402
@@ -35,7 +37,8 @@ def model_file(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cluster():
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
+    # Two replicas, two workers and what reads for them hold a CPU each, by Ray's account.
+    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
     yield
     ray.shutdown()
 
