@@ -14,7 +14,8 @@ std::string table(const Command& top, const char* name, const char* what, ListOf
   for (const Command* command : all_commands(top)) {
     std::string words;
     for (const std::string& word : list_of(*command)) words += (words.empty() ? "" : " ") + word;
-    if (!words.empty()) out += fmt::format("    {}) REPLY={} ;;\n", in_quotes(command->path), in_quotes(words));
+    if (!words.empty())
+      out += fmt::format("    {}) REPLY={} ;;\n", in_quotes(command->path), in_quotes(words));
   }
   return out + "    *) REPLY= ;;\n  esac\n}\n\n";
 }

@@ -36,8 +36,8 @@ std::string place_part(const Argument& argument) {
 }
 
 std::string lines_of(const Command& command, const std::string& program) {
-  const std::string begin =
-      fmt::format("complete -c {} -n {}", program, in_quotes(fmt::format("__{}_at {}", program, command.path)));
+  const std::string begin = fmt::format("complete -c {} -n {}", program,
+                                        in_quotes(fmt::format("__{}_at {}", program, command.path)));
   std::string out;
   for (const Command& each : command.commands)
     out += fmt::format("{} -a {} -d {}\n", begin, each.name, in_quotes(first_line(each.help)));
