@@ -2,8 +2,8 @@
 // (Gumbel-max), where the noise is a pure function of (seed, stream, choice, index, token): the same options
 // give the same text with speculation and without. docs/numerics.md has the rules.
 //
-// Order of application, always: bias and bans, penalties, temperature, top-k, typical-p, top-p, min-p, grammar,
-// draw.
+// Order of application, always: bias and bans, penalties, temperature, top-k, typical-p, top-p, min-p,
+// grammar, draw.
 #pragma once
 
 #include <coppice/error.h>

@@ -30,8 +30,8 @@ struct Model::Impl {
   std::shared_ptr<core::ThreadPool> pool;  // of this model and the drafts beside it
   Tokenizer tokenizer{nullptr};
   std::shared_ptr<core::GrammarTokens> grammar_tokens;  // of the tokenizer
-  core::ChatOptions chat;                            // ModelOptions::chat_template
-  Result<core::ChatTemplate> chat_template() const;  // errors without the file's name
+  core::ChatOptions chat;                               // ModelOptions::chat_template
+  Result<core::ChatTemplate> chat_template() const;     // errors without the file's name
 };
 
 // Results and handles of one file, made alike by load() of each.
