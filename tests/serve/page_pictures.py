@@ -12,7 +12,7 @@ import browser
 
 DRAFTERS = f"both=lookup | ngram({browser.NGRAM})"
 QUESTION = "Write a Python function that says whether a number is prime. Then explain it in a list."
-SETTINGS = {"max_tokens": 260, "nodes": 12}
+SETTINGS = {"max_tokens": 260, "policy": "auto"}
 
 
 def choose_pass(page):

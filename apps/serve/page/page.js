@@ -64,6 +64,7 @@ function grown(answer, index) {
 }
 
 function done(answer, plain, end) {
+  tree.settle();
   if (plain) gauges.setPlain(plain.speed());
   if (answer.count > 0) gauges.show(answer);
   showGuessers([...answer.tokens.map(({source}) => source), ...(answer.speculation?.sources ?? []).map(({name}) => name)]);

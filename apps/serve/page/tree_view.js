@@ -47,6 +47,13 @@ export class TreeView {
     }, wait);
   }
 
+  // The answer grows no more: the last tree at once.
+  settle() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#draw();
+  }
+
   // To a pass, counted from 0; stops following.
   go(pass, answer = this.#answer) {
     this.#answer = answer;
