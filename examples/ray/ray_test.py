@@ -12,8 +12,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Workers find the modules beside this file as `serve run` in this folder does.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-# A replica that is silent for longer is passed over; a machine that is busy with other tests would have that at once.
+# How long Serve waits for a replica's word before it passes it over, and for its proxy to start: on a machine that is busy with other tests
+# its own 0.1 and 5 seconds are over at once.
 os.environ.setdefault("RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S", "5")
+os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
 
 import coppice  # noqa: E402
 import corpus  # noqa: E402
