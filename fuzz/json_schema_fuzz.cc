@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   namespace grammar = coppice::core::grammar;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  auto compiled = grammar::parse_json_schema(text);
+  auto compiled = grammar::compile_json_schema(text);
   if (!compiled) {
     COPPICE_CHECK(!compiled.error().message.empty());
     return 0;
