@@ -8,7 +8,8 @@
 namespace coppice::serve {
 namespace {
 
-constexpr std::size_t kMostPolicy = 200;  // characters
+constexpr std::size_t kMostPolicy = 200;    // characters
+constexpr std::size_t kLongestQuote = 200;  // bytes of a name, in an error
 
 bool is_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
@@ -16,19 +17,8 @@ bool is_name(std::string_view text) {
   });
 }
 
-// "lookup", "none", "lookup | lookup": nothing that could name a file.
-bool needs_no_file(std::string_view expression) {
-  std::string plain;
-  for (const char c : expression)
-    if (c != ' ') plain += c;
-  if (plain == "none") return true;
-  for (std::string_view rest = plain; true;) {
-    const std::size_t bar = rest.find('|');
-    if (rest.substr(0, bar) != "lookup") return false;
-    if (bar == std::string_view::npos) return true;
-    rest.remove_prefix(bar + 1);
-  }
-}
+// What everybody may ask for: it names no file, and takes no options that could want much memory.
+bool needs_no_file(std::string_view expression) { return expression == "lookup" || expression == "none"; }
 
 ApiError wrong(std::string param, std::string message) {
   ApiError error;
@@ -78,7 +68,10 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
   if (asked->policy) {
     Speculation checked;
     checked.policy = *asked->policy;
-    if (asked->policy->size() > kMostPolicy || reads_a_file(*asked->policy))
+    if (asked->policy->size() > kMostPolicy)
+      return tl::unexpected(wrong(
+          "speculation.policy", fmt::format("speculation.policy is longer than the {} characters possible here", kMostPolicy)));
+    if (reads_a_file(*asked->policy))
       return tl::unexpected(wrong(
           "speculation.policy", "gate= and from= name files, which only whoever runs the server can choose"));
     if (Status valid = checked.validate(); !valid)
@@ -99,8 +92,9 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
   std::string there = "lookup, none";
   for (const auto& [name, expression] : named_)
     if (!needs_no_file(name)) there = name + ", " + there;
-  return tl::unexpected(wrong("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}",
-                                                                  *asked->drafters, there)));
+  return tl::unexpected(
+      wrong("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}",
+                                                asked->drafters->substr(0, kLongestQuote), there)));
 }
 
 }  // namespace coppice::serve

@@ -32,8 +32,8 @@ TEST(Mixes, AnExpressionThatNamesAFileIsTheOperatorsAlone) {
   Mixes mixes;
   ASSERT_TRUE(mixes.add("ngram(/secret/a.ngram)"));
   EXPECT_EQ(mixes.first().name, "default") << "no path in an answer";
-  for (const char* expression :
-       {"ngram(/etc/passwd)", "lookup | ngram(a)", "model(m.gguf)", "", "lookup |", "fast"}) {
+  for (const char* expression : {"lookup(max=8)", "lookup | lookup", "ngram(/etc/passwd)",
+                                 "lookup | ngram(a)", "model(m.gguf)", "", "lookup |", "fast"}) {
     const auto mix = mixes.choose(asks(expression));
     ASSERT_FALSE(mix) << expression;
     EXPECT_EQ(mix.error().status, 400);
@@ -52,6 +52,16 @@ TEST(Mixes, APolicyThatReadsAFileIsTheOperatorsAlone) {
     ASSERT_FALSE(mix) << policy;
     EXPECT_EQ(mix.error().param, "speculation.policy");
   }
+}
+
+TEST(Mixes, ALongNameIsNotSaidBackInWhole) {
+  const std::string longest(100000, 'k');
+  const auto mix = Mixes().choose(asks(longest.c_str()));
+  ASSERT_FALSE(mix);
+  EXPECT_LT(mix.error().message.size(), 400u);
+  const auto policy = Mixes().choose(asks(nullptr, longest.c_str()));
+  ASSERT_FALSE(policy);
+  EXPECT_EQ(policy.error().message, "speculation.policy is longer than the 200 characters possible here");
 }
 
 TEST(Mixes, TwoOfOneNameAreRefused) {

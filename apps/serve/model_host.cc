@@ -32,6 +32,31 @@ ApiError server_error() {
   return error;
 }
 
+// The field of a request that leaves tokens out of the draw; empty: none does.
+std::string narrowed_by(const Sampling& sampling) {
+  if (sampling.grammar) return "grammar";
+  return sampling.banned.empty() && sampling.logit_bias.empty() ? "" : "logit_bias";
+}
+
+// Why a request failed on the way. Where its own grammar or bans left no token to draw, it is its sender who
+// can do something about it; the library begins that sentence with these words.
+ApiError failure(const std::string& narrowed, const std::string& sentence) {
+  if (narrowed.empty() || !sentence.starts_with("no token can be drawn")) return server_error();
+  ApiError error;
+  error.param = narrowed;
+  error.message = sentence;
+  return error;
+}
+
+ApiError context_exceeded(std::size_t prompt, int context, const std::string& field) {
+  ApiError error;
+  error.param = field;
+  error.code = "context_length_exceeded";
+  error.message =
+      fmt::format("the prompt has {} tokens and the context holds {}; shorten it", prompt, context);
+  return error;
+}
+
 }  // namespace
 
 double steady_seconds() {
@@ -46,9 +71,11 @@ struct ModelHost::Work {
     std::int64_t positions = 0;  // of the cache
     std::int64_t prompt = 0;     // tokens
     double last = -1;            // when tokens came
+    std::string narrowed;        // the field that leaves tokens out; empty: none
   };
   std::uint64_t id = 0;
   std::shared_ptr<Listener> listener;
+  std::string prompt_field;
   double arrived = 0;
   std::vector<One> requests;
   std::size_t left = 0;
@@ -223,6 +250,7 @@ void ModelHost::begin(std::uint64_t id, Job job) {
   auto work = std::make_unique<Work>();
   work->id = id;
   work->listener = std::move(job.listener);
+  work->prompt_field = std::move(job.prompt_field);
   work->arrived = job.arrived;
   work->requests.resize(job.requests.size());
   for (Request& request : job.requests) {
@@ -249,6 +277,9 @@ void ModelHost::forget(int requests) {
 ApiResult<void> ModelHost::submit_one(Slot& slot, Work& work, Request request) {
   const std::size_t index = work.left;
   work.requests[index].prompt = static_cast<std::int64_t>(request.prompt.size());
+  work.requests[index].narrowed = narrowed_by(request.sampling);
+  if (const int context = slot.engine.options().context; static_cast<int>(request.prompt.size()) >= context)
+    return tl::unexpected(context_exceeded(request.prompt.size(), context, work.prompt_field));
   const double waited = steady_seconds() - work.arrived;
   if (request.timeout_seconds <= 0 && options_.request_seconds > 0)
     request.timeout_seconds = std::max(options_.request_seconds - waited, 1e-3);
@@ -259,7 +290,6 @@ ApiResult<void> ModelHost::submit_one(Slot& slot, Work& work, Request request) {
   if (!id) {
     ApiError error;
     error.message = id.error().message;
-    if (error.message.find("context") != std::string::npos) error.code = "context_length_exceeded";
     return tl::unexpected(error);
   }
   work.requests[index].id = *id;
@@ -346,9 +376,10 @@ void ModelHost::collect(Slot& slot) {
       stopped = stopped || generation->stop == StopReason::cancelled;
       if (work->failed) continue;
       if (generation->stop == StopReason::failed) {
-        fmt::print(stderr, "[a request failed: {}]\n", generation->error);
+        const ApiError why = failure(work->requests[i].narrowed, generation->error);
+        if (why.status >= 500) fmt::print(stderr, "[a request failed: {}]\n", generation->error);
         work->failed = stopped = true;
-        work->listener->failed(server_error());
+        work->listener->failed(why);
       } else {
         work->listener->done(static_cast<int>(i), std::move(*generation));
       }

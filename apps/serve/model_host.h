@@ -47,7 +47,8 @@ struct Job {
   std::vector<Request> requests;  // at least one
   Mix mix;
   std::shared_ptr<Listener> listener;
-  double arrived = 0;  // seconds of the steady clock
+  double arrived = 0;                   // seconds of the steady clock
+  std::string prompt_field = "prompt";  // what errors call it: "messages" in a chat
 };
 
 class ModelHost {

@@ -183,11 +183,33 @@ TEST_F(Hosted, AJobWithARequestThatIsRefusedIsRefusedWhole) {
   ASSERT_TRUE(hears->error_);
   EXPECT_EQ(hears->error_->status, 400);
   EXPECT_EQ(hears->error_->code, "context_length_exceeded");
+  EXPECT_EQ(hears->error_->param, "prompt");
   const auto next = std::make_shared<Hears>(1);
   ASSERT_TRUE(ask(next, {request("a", 1)}));
   next->wait();
   EXPECT_EQ(next->texts_[0], plain(request("a", 1)));
   EXPECT_EQ(host_->in_flight(), 0);
+}
+
+TEST_F(Hosted, AGrammarOrBansThatLeaveNothingToDrawAreTheSendersMistake) {
+  start();
+  Request banned = request("a", 1);
+  for (Token token = 0; token < model_->info().vocab; ++token) banned.sampling.banned.push_back(token);
+  std::string rule = "root ::= \"0\"";
+  for (int i = 1; i < 50000; ++i) rule += " | \"" + std::to_string(i) + "\"";
+  Request ambiguous = request("a", 1);
+  ambiguous.sampling.ignore_eos = false;
+  ambiguous.sampling.grammar = *Grammar::parse(rule);
+  const std::pair<Request, const char*> wrong[] = {{banned, "logit_bias"}, {ambiguous, "grammar"}};
+  for (const auto& [asked, field] : wrong) {
+    const auto hears = std::make_shared<Hears>(1);
+    ASSERT_TRUE(ask(hears, {asked}));
+    hears->wait();
+    ASSERT_TRUE(hears->error_) << field;
+    EXPECT_EQ(hears->error_->status, 400);
+    EXPECT_EQ(hears->error_->param, field);
+    EXPECT_EQ(hears->error_->message.find("no token can be drawn"), 0u) << hears->error_->message;
+  }
 }
 
 TEST_F(Hosted, ABudgetOfGuessesIsNoMistakeWhereNobodyGuesses) {

@@ -18,6 +18,7 @@ constexpr double kRetrySeconds = 10;  // after a load that failed
 constexpr double kRoomForBytes =
     1.1;  // memory of a model and its engine, in bytes of its file, before it is known
 constexpr std::string_view kLatest = ":latest";
+constexpr std::size_t kLongestQuote = 200;  // bytes of a name, in an error
 
 ApiError unavailable(std::string message, std::string code) {
   ApiError error;
@@ -33,7 +34,8 @@ ApiError unknown_model(const std::string& name) {
   error.status = 404;
   error.param = "model";
   error.code = "model_not_found";
-  error.message = fmt::format("there is no model \"{}\" here; /v1/models lists those there are", name);
+  error.message = fmt::format("there is no model \"{}\" here; /v1/models lists those there are",
+                              name.substr(0, kLongestQuote));
   return error;
 }
 
@@ -42,6 +44,10 @@ std::uint64_t fnv(std::string_view text) {
   std::uint64_t hash = 14695981039346656037U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return hash;
+}
+
+std::uint64_t room_for(std::uint64_t file_bytes) {
+  return static_cast<std::uint64_t>(kRoomForBytes * static_cast<double>(file_bytes));
 }
 
 // What the lists of models say, from the file's header alone.
@@ -79,6 +85,9 @@ Result<std::unique_ptr<Models>> Models::make(const ModelsOptions& options) {
       return fail(fmt::format("two models are called {}; -m NAME=FILE gives each a name of its own", name));
     auto model = describe(name, file);
     if (!model) return tl::unexpected(model.error());
+    if (options.memory_bytes > 0 && room_for(model->bytes) > options.memory_bytes)
+      return fail(fmt::format("the model {} needs about {} bytes; --memory-limit allows {}", name,
+                              room_for(model->bytes), options.memory_bytes));
     auto entry = std::make_unique<Entry>();
     entry->name = name;
     entry->file = file;
@@ -133,6 +142,14 @@ void Models::with(const std::string& name, Ready ready) {
   entry->wanted = true;
   entry->waiting.push_back({std::move(ready), now + options_.wait_seconds});
   held.unlock();
+  news_.notify_one();
+}
+
+void Models::load_first() {
+  {
+    const std::lock_guard<std::mutex> held(mutex_);
+    entries_.front()->wanted = true;
+  }
   news_.notify_one();
 }
 
@@ -196,7 +213,9 @@ void Models::load(Entry& entry) {
   const double start = steady_seconds();
   auto host = make_host(entry);
   if (!host) {
-    fmt::print(stderr, "[{} cannot be loaded: {}]\n", entry.name, host.error().message);
+    if (&entry != entries_.front().get() ||
+        entry.metrics->loads > 0)  // else the server ends with the sentence
+      fmt::print(stderr, "[{} cannot be loaded: {}]\n", entry.name, host.error().message);
     {
       const std::lock_guard<std::mutex> held(mutex_);
       entry.problem = host.error().message;
@@ -235,7 +254,7 @@ Result<Models::Host> Models::make_host(const Entry& entry) const {
 
 bool Models::make_room(const Entry& entry) {
   if (options_.memory_bytes == 0) return true;
-  const auto wanted = static_cast<std::uint64_t>(kRoomForBytes * static_cast<double>(entry.file_bytes));
+  const std::uint64_t wanted = room_for(entry.file_bytes);
   while (true) {
     Host leaving;  // its thread ends outside the lock
     {
@@ -249,7 +268,7 @@ bool Models::make_room(const Entry& entry) {
         const bool idle = other->host.use_count() == 1 && other->host->in_flight() == 0;
         if (idle && (oldest == nullptr || other->last_used < oldest->last_used)) oldest = other.get();
       }
-      if (used + wanted <= options_.memory_bytes || used == 0) return true;
+      if (used + wanted <= options_.memory_bytes) return true;
       if (oldest == nullptr) return false;
       leaving = std::move(oldest->host);
       ++oldest->metrics->unloads;

@@ -34,13 +34,15 @@ class Models {
   using Host = std::shared_ptr<ModelHost>;
   using Ready = std::function<void(ApiResult<Host>)>;
 
-  // Reads the files' headers; the error says which is wrong. Nothing is loaded yet.
+  // Reads the files' headers; the error says which is wrong, or larger than all memory there is. Nothing is
+  // loaded yet.
   static Result<std::unique_ptr<Models>> make(const ModelsOptions& options);
   ~Models();
 
   // "" is the default one. `ready` is called once: at once if the model is loaded or there is none of that
   // name, else from the loader's thread. It keeps the host, and with it the model, as long as it likes.
   void with(const std::string& name, Ready ready);
+  void load_first();  // the default one, before anybody asks for it
   // The host if it is loaded.
   Host loaded(const std::string& name) const;
   // The name by which it is listed ("smollm2:latest" is "smollm2"); empty if there is none.

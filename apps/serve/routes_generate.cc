@@ -104,6 +104,7 @@ void Routes::submit(const Call& call, Api api, std::unique_ptr<Ask> ask, const M
   job.requests = std::move(*requests);
   job.mix = *mix;
   job.arrived = call.request.arrived;
+  if (api == Api::chat_completions || api == Api::ollama_chat) job.prompt_field = "messages";
   job.listener =
       std::make_shared<Answering>(api, std::move(ask), host->model(), std::move(context), call.reply);
   const auto submitted = host->submit(std::move(job));

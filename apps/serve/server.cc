@@ -89,7 +89,7 @@ Status Server::run() {
              http_->port());
   if (!is_loopback(host) && !options_.routes.keys.wanted())
     fmt::print(stderr, "[whoever reaches this address may ask: --api-key wants a key of them]\n");
-  models_->with("", [](const ApiResult<Models::Host>&) {});
+  models_->load_first();
   http_->on_signals([this] { signalled(); });
   http_->every(kTickSeconds, [this] { tick(); });
   http_->run();
@@ -104,8 +104,8 @@ void Server::signalled() {
   http_->close();
   const int left = models_->in_flight();
   if (left > 0)
-    fmt::print(stderr, "coppice: {} requests in work may end within {:.0f} s; once more ends at once\n", left,
-               options_.drain_seconds);
+    fmt::print(stderr, "coppice: {} request{} in work may end within {:.0f} s; once more ends at once\n",
+               left, left == 1 ? "" : "s", options_.drain_seconds);
 }
 
 void Server::tick() {
