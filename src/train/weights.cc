@@ -24,10 +24,7 @@ Result<std::vector<float>> read_values(const gguf::File& file, const std::string
   return values;
 }
 
-const Format& integer_format() {
-  static const Format format{27, "I64", 1, 8, PackedKind::f32, nullptr, nullptr, nullptr, nullptr};
-  return format;
-}
+const Format& integer_format() { return *find_format("I64"); }
 
 Result<Target> Target::open(const std::string& path) {
   Target target;
