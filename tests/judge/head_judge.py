@@ -6,6 +6,7 @@ import tempfile
 
 import numpy as np
 
+import architectures
 import command
 import random_head
 import random_model
@@ -27,6 +28,7 @@ class Head(Reference):
 
     def __init__(self, path, target):
         self.arch, self.activations = "llama", "float"
+        self.facts = architectures.facts(self.arch)
         self.target, self.dtype = target, target.dtype
         self.file = file = type(target.file)(path)
         key = lambda name, otherwise=None: file.key(f"eagle3.{name}", otherwise)
