@@ -32,7 +32,7 @@ enum class Api { chat_completions, completions, ollama_chat, ollama_generate };
 
 // The request field `speculation`; the same names are in the answer (docs/server.md).
 struct SpeculationAsk {
-  std::optional<std::string> drafters;  // an expression of drafters, or "none"
+  std::optional<std::string> drafters;  // a name of a mix, "lookup", or "none"
   std::optional<std::string> policy;
   std::optional<int> nodes, depth, width;
   std::optional<float> price, pass_price;

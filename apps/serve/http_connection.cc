@@ -23,6 +23,13 @@ std::string text(const View& view) {
   return std::string(view.data(), view.size());
 }
 
+// Those before a request are no part of it (RFC 9112, 2.2).
+void drop_empty_lines(std::string& input) {
+  std::size_t end = 0;
+  while (input.compare(end, 2, "\r\n") == 0) end += 2;
+  input.erase(0, end);
+}
+
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -94,7 +101,11 @@ void HttpConnection::begin_request() {
 
 void HttpConnection::parse() {
   while (!input_.empty() && (state_ == State::idle || state_ == State::head || state_ == State::body)) {
-    if (state_ == State::idle) begin_request();
+    if (state_ == State::idle) {
+      drop_empty_lines(input_);
+      if (input_.empty() || input_ == "\r") return;
+      begin_request();
+    }
     Code error;
     const std::size_t used = parser_->put(net::buffer(input_), error);
     input_.erase(0, used);
@@ -104,7 +115,10 @@ void HttpConnection::parse() {
                                        core_.limits.head_bytes));
       if (error == http::error::body_limit || error == http::error::buffer_overflow)
         return refuse(413, fmt::format("the body is longer than {} bytes", core_.limits.body_bytes));
-      if (error == http::error::bad_version) return refuse(505, "HTTP/1.1 and HTTP/1.0 are spoken here");
+      if (error == http::error::bad_version && asks_for_another_version(input_))
+        return refuse(505, "HTTP/1.1 and HTTP/1.0 are spoken here");
+      if (error == http::error::bad_version)
+        return refuse(400, "this is no HTTP request: its first line must end in HTTP/1.1 and CRLF");
       return refuse(400, fmt::format("this is no HTTP request: {}", error.message()));
     }
     if (!head_seen_ && parser_->is_header_done() && !check_head()) return;
@@ -121,12 +135,10 @@ bool HttpConnection::check_head() {
   std::string query;
   const bool target = split_target(text(head.target()), outcome_.path, query) || text(head.target()) == "*";
   int fields = 0, hosts = 0;
-  bool coded = false;
   std::string expected;
   for (const auto& field : head) {
     ++fields;
     hosts += field.name() == http::field::host ? 1 : 0;
-    coded = coded || field.name() == http::field::transfer_encoding;
     if (field.name() == http::field::expect) expected = lower_case(text(field.value()));
     if (lower_case(text(field.name_string())) == "x-request-id" && is_request_id(text(field.value())))
       outcome_.id = text(field.value());
@@ -139,7 +151,12 @@ bool HttpConnection::check_head() {
     return refused(431, fmt::format("the request has more than {} fields", core_.limits.head_fields));
   if (!target) return refused(400, "the request's target is no path that begins with /");
   if (hosts > 1 || (hosts == 0 && head.version() == 11)) return refused(400, "one Host field is wanted");
-  if (coded && !parser_->chunked()) return refused(501, "Transfer-Encoding: only chunked is understood");
+  const auto codings = head.count(http::field::transfer_encoding);
+  if (codings > 1 || (codings == 1 && lower_case(text(head[http::field::transfer_encoding])) != "chunked"))
+    return refused(501, "Transfer-Encoding: only chunked is understood");
+  const std::string coded = lower_case(text(head[http::field::content_encoding]));
+  if (!coded.empty() && coded != "identity")
+    return refused(415, "Content-Encoding: a body is wanted as it is");
   if (head.method() == http::verb::post && !parser_->chunked() && !parser_->content_length())
     return refused(411, "Content-Length is wanted, or Transfer-Encoding: chunked");
   if (!expected.empty() && expected != "100-continue")
@@ -172,6 +189,9 @@ void HttpConnection::hand_over() {
   if (request.path.empty()) request.path = "*";
   for (const auto& field : message)
     request.fields.emplace_back(lower_case(text(field.name_string())), text(field.value()));
+  // First of its name: where the target has a host, the field Host does not count (RFC 9112, 3.2.2).
+  if (const std::string target = text(message.target()); !authority_of(target).empty())
+    request.fields.emplace(request.fields.begin(), "host", authority_of(target));
   request.body = std::move(parser_->get().body());
   request.peer = peer_;
   request.arrived = seconds(Clock::now().time_since_epoch());

@@ -4,6 +4,7 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -22,6 +23,20 @@ constexpr auto kOutOfSockets = std::chrono::milliseconds(100);  // until accepti
 std::chrono::steady_clock::duration duration(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(seconds));
+}
+
+Result<net::ip::address> address_of(const std::string& host) {
+  Code error;
+  const auto address = net::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
+  if (error)
+    return fail(fmt::format("--host {}: an IP address is wanted, 127.0.0.1 or 0.0.0.0 for example", host));
+  return address;
+}
+
+const char* what_would_do(const Code& error) {
+  if (error == net::error::address_in_use) return "; another --port may be free (0: any that is)";
+  if (error.value() == EADDRNOTAVAIL) return "; --host wants an address of this machine";
+  return "";
 }
 
 struct Ticker {
@@ -53,20 +68,17 @@ struct HttpServer::Impl {
   }
 
   Status listen(const HttpOptions& options) {
+    const auto address = address_of(options.host);
+    if (!address) return tl::unexpected(address.error());
     Code error;
-    const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
-    const auto address = net::ip::make_address(host, error);
-    if (error)
-      return fail(
-          fmt::format("--host {}: an IP address is wanted, 127.0.0.1 or 0.0.0.0 for example", options.host));
-    const tcp::endpoint endpoint(address, static_cast<unsigned short>(options.port));
+    const tcp::endpoint endpoint(*address, static_cast<unsigned short>(options.port));
     acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
     if (error)
-      return fail(fmt::format("cannot listen on {} port {}: {}; another --port may be free (0: any that is)",
-                              options.host, options.port, error.message()));
+      return fail(fmt::format("cannot listen on {} port {}: {}{}", options.host, options.port,
+                              error.message(), what_would_do(error)));
     accept();
     return {};
   }
@@ -113,6 +125,11 @@ struct HttpServer::Impl {
     });
   }
 };
+
+Status HttpOptions::validate() const {
+  const auto address = address_of(host);
+  return address ? Status() : tl::unexpected(address.error());
+}
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() = default;

@@ -30,6 +30,7 @@ struct HttpOptions {
   std::string host = "127.0.0.1";  // an address, or localhost
   int port = 8080;                 // 0: any that is free
   HttpLimits limits;
+  Status validate() const;  // of `host`
 };
 
 // All but `wrong` are called on the transport's thread.

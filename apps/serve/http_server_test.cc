@@ -149,10 +149,16 @@ TEST_F(Transport, TheBodyIsAskedForWhereTheClientWaitsForThat) {
   EXPECT_NE(client.read_until("[hi]").find("POST /x? [hi]"), std::string::npos);
 }
 
+TEST_F(Transport, AnEmptyLineBeforeARequestIsNoPartOfIt) {
+  start();
+  EXPECT_EQ(status(answer("\r\n\r\nGET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")), "200");
+}
+
 TEST_F(Transport, WhatIsNoRequestIsRefusedAndTheConnectionEnds) {
   start();
   const std::pair<const char*, const char*> cases[] = {
-      {"\r\n\r\n\r\n", "400"},
+      {"\r\n\r\n\r\nhello\r\n\r\n", "400"},
+      {"GET / HTTP/1.1\nHost: a\n\n", "400"},
       {"hello\r\n\r\n", "400"},
       {"GET / HTTP/2.0\r\n\r\n", "505"},
       {"GET / HTTP/1.1\r\n\r\n", "400"},
@@ -165,6 +171,8 @@ TEST_F(Transport, WhatIsNoRequestIsRefusedAndTheConnectionEnds) {
       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
        "400"},
       {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", "501"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "501"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\na", "415"},
       {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "400"},
       {"POST / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\nContent-Length: 1\r\n\r\n", "417"},
       {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400"},

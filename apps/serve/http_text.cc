@@ -124,6 +124,24 @@ bool split_target(std::string_view target, std::string& path, std::string& query
   return true;
 }
 
+std::string_view authority_of(std::string_view target) {
+  const std::size_t scheme = target.find("://");
+  if (scheme == std::string_view::npos || target[0] == '/') return {};
+  target.remove_prefix(scheme + 3);
+  return target.substr(0, target.find_first_of("/?#"));
+}
+
+bool asks_for_another_version(std::string_view input) {
+  constexpr std::string_view kName = "HTTP/";
+  const std::string_view line = input.substr(0, input.find("\r\n"));
+  const std::size_t at = line.rfind(kName);
+  if (at == std::string_view::npos) return false;
+  const std::string_view version = line.substr(at + kName.size());
+  const auto digit = [&](std::size_t i) { return version[i] >= '0' && version[i] <= '9'; };
+  return version.size() == 3 && digit(0) && version[1] == '.' && digit(2) && version != "1.0" &&
+         version != "1.1";
+}
+
 bool percent_decode(std::string_view text, std::string& out) {
   out.clear();
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -155,11 +173,19 @@ std::string new_request_id() {
 }
 
 std::string_view host_of(std::string_view text) {
+  std::string_view host, rest;
   if (!text.empty() && text[0] == '[') {
     const std::size_t end = text.find(']');
-    return end == std::string_view::npos ? std::string_view() : text.substr(1, end - 1);
+    if (end == std::string_view::npos) return {};
+    host = text.substr(1, end - 1);
+    rest = text.substr(end + 1);
+  } else {
+    host = text.substr(0, text.find(':'));
+    rest = text.substr(host.size());
   }
-  return text.substr(0, text.find(':'));
+  const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  const bool port = rest.empty() || rest == ":" || (rest[0] == ':' && all_of(rest.substr(1), digit));
+  return port ? host : std::string_view();
 }
 
 bool is_own_name(std::string_view host) {
@@ -170,6 +196,14 @@ bool is_own_name(std::string_view host) {
 
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host.substr(0, 4) == "127.";
+}
+
+bool is_origin(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  if (scheme == std::string_view::npos) return false;
+  const std::string_view name = text.substr(0, scheme), rest = text.substr(scheme + 3);
+  return (name == "http" || name == "https") && rest.find_first_of("/?#@ ") == std::string_view::npos &&
+         !host_of(rest).empty();
 }
 
 std::string lower_case(std::string_view text) {

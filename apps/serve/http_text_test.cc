@@ -38,6 +38,19 @@ TEST(HttpText, ATargetIsAPathAndAQuery) {
   EXPECT_FALSE(split_target("", path, query));
 }
 
+TEST(HttpText, ATargetsOwnHostIsItsAuthority) {
+  EXPECT_EQ(authority_of("http://evil.example:80/a?b"), "evil.example:80");
+  EXPECT_EQ(authority_of("http://evil.example?a=/"), "evil.example");
+  EXPECT_EQ(authority_of("/a?b=http://evil.example"), "");
+}
+
+TEST(HttpText, AnotherVersionIsNamedAtTheLinesEnd) {
+  EXPECT_TRUE(asks_for_another_version("GET / HTTP/2.0\r\nHost: a\r\n"));
+  for (const char* input :
+       {"GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\n", "GET / HTTX/2.0\r\n", "hello"})
+    EXPECT_FALSE(asks_for_another_version(input)) << input;
+}
+
 TEST(HttpText, PercentSignsAreDecodedOrRefused) {
   std::string out;
   EXPECT_TRUE(percent_decode("a%2Fb%20c", out));
@@ -58,9 +71,16 @@ TEST(HttpText, AClientsRequestIdIsShortAndPlain) {
 TEST(HttpText, NamesOfStrangersAreNotOurOwn) {
   for (const char* own : {"localhost:80", "LOCALHOST", "127.0.0.1:8080", "[::1]:8080", "192.168.1.7"})
     EXPECT_TRUE(is_own_name(host_of(own))) << own;
-  for (const char* strange :
-       {"evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", ":80", "[::1"})
+  for (const char* strange : {"localhost:abc", "[::1]x", "evil.example:8080", "localhost.evil.example",
+                              "127.0.0.1.evil.example", "", ":80", "[::1"})
     EXPECT_FALSE(is_own_name(host_of(strange))) << strange;
+}
+
+TEST(HttpText, AnOriginIsASchemeAndAHost) {
+  for (const char* right : {"https://friend.example", "http://localhost:3000", "http://[::1]:80"})
+    EXPECT_TRUE(is_origin(right)) << right;
+  for (const char* wrong : {"evil", "", "null", "https://", "https://a/", "ftp://a", "https://a:b"})
+    EXPECT_FALSE(is_origin(wrong)) << wrong;
 }
 
 TEST(HttpText, TheMediaTypeIsWithoutItsParameters) {
