@@ -1,11 +1,13 @@
 // coppice serve: models behind HTTP.
 #include "command.h"
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "files.h"
+#include "http_text.h"
 #include "options.h"
 #include "server.h"
 #include "settings.h"
@@ -30,6 +32,35 @@ struct Serve {
   serve::ServerOptions server;
 };
 
+// Bytes, as "4MB". CLI11 alone would read "-5" as a number near 2^64.
+template <class Bytes>
+void add_size(CLI::App& app, const char* name, Bytes& value, const char* help, const char* group) {
+  const CLI::Validator unsigned_only(
+      [](std::string& text) { return text.find('-') == std::string::npos ? "" : "a size is not negative"; },
+      "");
+  app.add_option(name, value, help)
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(unsigned_only)  // the last one given comes first
+      ->group(group)
+      ->capture_default_str();
+}
+
+void add_seconds(CLI::App& app, const char* name, double& value, double least, const char* help,
+                 const char* group) {
+  const CLI::Validator number(
+      [](std::string& text) {  // a range alone lets NaN pass
+        double seconds = 0;
+        const bool right = CLI::detail::lexical_cast(text, seconds) && std::isfinite(seconds);
+        return right ? std::string() : text + " is no number of seconds";
+      },
+      "");
+  app.add_option(name, value, help)
+      ->check(CLI::Range(least, kMostSeconds))
+      ->check(number)
+      ->group(group)
+      ->capture_default_str();
+}
+
 void add_network(CLI::App& app, Serve& flags) {
   const char* group = "Network";
   serve::HttpOptions& http = flags.server.http;
@@ -46,23 +77,15 @@ void add_network(CLI::App& app, Serve& flags) {
   app.add_option("--cors", flags.origins, "an origin whose pages may ask here, or *; repeatable")
       ->group(group);
   app.add_option("--log", flags.server.log, "a file for one line of JSON a request; -: stdout")->group(group);
-  app.add_option("--max-body", limits.body_bytes, "bytes of a request's body (4MB ...)")
-      ->transform(CLI::AsSizeValue(false))
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--max-unsent", limits.unsent_bytes, "bytes of a stream that may wait for a slow reader")
-      ->transform(CLI::AsSizeValue(false))
-      ->group(group)
-      ->capture_default_str();
+  add_size(app, "--max-body", limits.body_bytes, "bytes of a request's body (4MB ...)", group);
+  add_size(app, "--max-unsent", limits.unsent_bytes, "bytes of a stream that may wait for a slow reader",
+           group);
   app.add_option("--max-connections", limits.connections, "at once")
       ->check(CLI::Range(1, 100000))
       ->group(group)
       ->capture_default_str();
   const auto seconds = [&](const char* name, double& value, const char* help) {
-    app.add_option(name, value, help)
-        ->check(CLI::Range(0.01, kMostSeconds))
-        ->group(group)
-        ->capture_default_str();
+    add_seconds(app, name, value, 0.01, help, group);
   };
   seconds("--head-seconds", limits.head_seconds, "for a request's line and fields");
   seconds("--body-seconds", limits.body_seconds, "for its body");
@@ -77,10 +100,7 @@ void add_load(CLI::App& app, Serve& flags) {
     app.add_option(name, value, help)->check(CLI::Range(least, 1 << 28))->group(group)->capture_default_str();
   };
   const auto seconds = [&](const char* name, double& value, const char* help) {
-    app.add_option(name, value, help)
-        ->check(CLI::Range(0.0, kMostSeconds))
-        ->group(group)
-        ->capture_default_str();
+    add_seconds(app, name, value, 0.0, help, group);
   };
   app.add_option("--parallel", flags.parallel, "requests of a model in work at once")
       ->check(CLI::Range(1, 256))
@@ -96,10 +116,8 @@ void add_load(CLI::App& app, Serve& flags) {
   seconds("--load-wait-seconds", flags.server.models.wait_seconds,
           "that a request waits for its model to be loaded");
   seconds("--drain-seconds", flags.server.drain_seconds, "for requests in work, after SIGTERM or Ctrl-C");
-  app.add_option("--memory-limit", flags.memory, "bytes of all loaded models and engines (8GB ...); 0: none")
-      ->transform(CLI::AsSizeValue(false))
-      ->group(group)
-      ->capture_default_str();
+  add_size(app, "--memory-limit", flags.memory, "bytes of all loaded models and engines (8GB ...); 0: none",
+           group);
 }
 
 // "NAME=FILE", or a file, whose name is its own without the ending.
@@ -131,6 +149,14 @@ Status resolve_models(Serve& flags) {
   models.load = std::move(*load);
   models.memory_bytes = flags.memory;
   return {};
+}
+
+Status resolve_network(Serve& flags) {
+  for (const std::string& origin : flags.origins)
+    if (origin != "*" && !serve::is_origin(origin))
+      return fail(fmt::format("--cors {}: https://HOST, with a port or without, or * is wanted", origin));
+  flags.server.routes.origins = flags.origins;
+  return flags.server.http.validate();
 }
 
 Status resolve_engines(Serve& flags) {
@@ -171,13 +197,14 @@ Status read_settings(Serve& flags, serve::Settings& settings) {
 Result<int> run(Serve& flags, CLI::App& command) {
   serve::Settings settings(command, kPrefix, {"print-config"});
   if (Status read = read_settings(flags, settings); !read) return tl::unexpected(read.error());
+  for (const auto resolve : {resolve_network, resolve_engines})  // which needs no files
+    if (Status right = resolve(flags); !right) return tl::unexpected(right.error());
   if (flags.print_config) {
     say("{}\n", settings.print({"api-key", "config"}));
     return kOk;
   }
-  for (const auto resolve : {resolve_models, resolve_engines, resolve_keys})
+  for (const auto resolve : {resolve_models, resolve_keys})
     if (Status right = resolve(flags); !right) return tl::unexpected(right.error());
-  flags.server.routes.origins = flags.origins;
   flags.server.routes.version = COPPICE_VERSION;
   if (Status served = serve::serve(flags.server); !served) return tl::unexpected(served.error());
   return kOk;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 namespace coppice::serve {
@@ -14,6 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr char kSeparator = ';';
+constexpr double kMostWhole = 1e15;  // up to here a double is exactly its whole number
 
 bool takes_several(const CLI::Option& option) { return option.get_expected_max() > 1; }
 
@@ -22,6 +25,28 @@ bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0;
 bool is_number(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.rfind("INT", 0) == 0 || type.rfind("UINT", 0) == 0 || type.rfind("FLOAT", 0) == 0;
+}
+
+// The object that a file is. A name twice would be one of the two in silence.
+Result<ordered_json> parse_file(std::string_view text, const std::string& file) {
+  std::set<std::string> names;
+  std::string twice;
+  const auto look = [&](int depth, ordered_json::parse_event_t event, ordered_json& parsed) {
+    const bool key = event == ordered_json::parse_event_t::key && depth == 1;
+    if (key && !names.insert(parsed.get<std::string>()).second) twice = parsed.get<std::string>();
+    return true;
+  };
+  try {
+    ordered_json settings = ordered_json::parse(text, look, true, true);
+    if (!settings.is_object())
+      return fail(fmt::format("{} is no JSON object with options as keys; --print-config shows one", file));
+    if (!twice.empty()) return fail(fmt::format("{}: \"{}\" is there twice; once is right", file, twice));
+    return settings;
+  } catch (const ordered_json::parse_error& error) {
+    const std::string_view what = error.what();
+    const std::size_t name = what.find("] ");  // of the exception
+    return fail(fmt::format("{}: {}", file, what.substr(name == std::string_view::npos ? 0 : name + 2)));
+  }
 }
 
 // As a person would have typed them.
@@ -52,6 +77,9 @@ std::vector<std::string> split(const std::string& text) {
 bool typed(const ordered_json& value, std::string& text) {
   if (value.is_string()) {
     text = value.get<std::string>();
+  } else if (const auto* number = value.get_ptr<const double*>();
+             number != nullptr && *number == std::floor(*number) && std::abs(*number) < kMostWhole) {
+    text = fmt::format("{:.0f}", *number);  // 8000.0 is 8000
   } else if (value.is_number() || value.is_boolean()) {
     text = value.dump();
   } else {
@@ -100,10 +128,11 @@ Status Settings::read_environment(const std::vector<std::string>& environment) {
 }
 
 Status Settings::read_file(std::string_view text, const std::string& file) {
-  const ordered_json settings = ordered_json::parse(text, nullptr, false, true);
-  if (!settings.is_object())
-    return fail(fmt::format("{} is no JSON object with options as keys; --print-config shows one", file));
-  for (const auto& [name, value] : settings.items()) {
+  const auto settings = parse_file(text, file);
+  if (!settings) return tl::unexpected(settings.error());
+  for (const auto& [name, value] : settings->items()) {
+    if (name == "config")
+      return fail(fmt::format("{}: \"config\" would name another file; options of both go into one", file));
     CLI::Option* option = find(name);
     if (option == nullptr)
       return fail(fmt::format("{}: there is no option \"{}\"; --help lists them", file, name));

@@ -19,8 +19,8 @@ class Settings {
   // "NAME=VALUE" as environ has them. An option that takes several values takes them with ; between. A name
   // with the prefix that is no option's is an error.
   Status read_environment(const std::vector<std::string>& environment);
-  // JSON: an object of long names; several values are an array. Unknown names and other shapes are errors
-  // that name them and `file`.
+  // JSON: an object of long names; several values are an array. Unknown names, a name twice, `config` and
+  // other shapes are errors that name them and `file`.
   Status read_file(std::string_view text, const std::string& file);
   // What holds now, as such a file; without the options in `secret`.
   std::string print(const std::vector<std::string>& secret) const;

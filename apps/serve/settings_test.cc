@@ -66,6 +66,18 @@ TEST_F(SettingsOf, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_FALSE(settings().read_file(R"({"host": null})", "f.json"));
 }
 
+TEST_F(SettingsOf, AFileSaysANameOnceAndNamesNoOtherFile) {
+  type("");
+  EXPECT_EQ(settings().read_file(R"({"port": 1, "port": 2})", "f.json").error().message,
+            "f.json: \"port\" is there twice; once is right");
+  EXPECT_FALSE(settings().read_file(R"({"config": "g.json"})", "f.json"));
+  EXPECT_EQ(
+      settings().read_file("{\n\"port\": }", "f.json").error().message.find("f.json: parse error at line 2"),
+      0u);
+  ASSERT_TRUE(settings().read_file(R"({"port": 8000.0})", "f.json"));
+  EXPECT_EQ(port_, 8000);
+}
+
 TEST_F(SettingsOf, WhatIsPrintedReadsBackAndHasNoSecrets) {
   type("--port 1 -m a -m b --api-key hidden");
   const std::string printed = settings().print({"api-key"});

@@ -60,7 +60,7 @@ class Serving(Case):
         random_model.write(cls.folder / "other.gguf", chat_template=server.CHATML, seed=2)
         cls.log = cls.folder / "access.jsonl"
         cls.server = Server("-m", f"target={cls.model}", "-m", cls.folder / "other.gguf", "-c", CONTEXT, "--parallel", PARALLEL, "--queue",
-                            QUEUE, "--head-seconds", 1, "--max-body", "64KB", "--memory-limit", 1, "--log", cls.log, "--policy", "fixed",
+                            QUEUE, "--head-seconds", 1, "--max-body", "64KB", "--memory-limit", cls.model.stat().st_size * 6 // 5, "--log", cls.log, "--policy", "fixed",
                             "--cors", "https://friend.example").ready()
 
     @classmethod
@@ -147,7 +147,8 @@ class Serving(Case):
         self.assertEqual(self.refused(404, {"prompt": "a", "model": "nobody"})["code"], "model_not_found")
         reads = {"prompt": "a", "speculation": {"drafters": "ngram(/etc/passwd)"}}
         self.assertEqual(self.refused(400, reads)["param"], "speculation.drafters")
-        self.assertEqual(self.refused(400, {"prompt": "x" * 60000})["code"], "context_length_exceeded")
+        long = self.refused(400, {"prompt": "x" * 60000})
+        self.assertEqual((long["code"], long["param"]), ("context_length_exceeded", "prompt"))
         self.refused(413, {"prompt": "x" * 70000})
         self.refused(415, b"prompt=a", **{"Content-Type": "application/x-www-form-urlencoded"})
         self.assertIsInstance(self.refused(404, {"model": "nobody", "messages": [{"role": "user", "content": "a"}]}, "/api/chat"), str)
@@ -159,7 +160,8 @@ class Serving(Case):
     def test_what_is_no_http_is_refused(self):
         host = b" HTTP/1.1\r\nHost: localhost\r\n"
         cases = {b"hello\r\n\r\n": 400, b"GET / HTTP/1.1\r\n\r\n": 400, b"GET /" + host + b"X: " + b"x" * 20000: 431,
-                 b"POST /v1/completions" + host + b"Content-Length: 99999999\r\n\r\n": 413, b"GET / HTT": 408}
+                 b"POST /v1/completions" + host + b"Content-Length: 99999999\r\n\r\n": 413, b"GET / HTT": 408,
+                 b"POST /v1/completions" + host + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n": 501}
         for data, wanted in cases.items():
             self.assertEqual(rest_of(self.server.raw(data))[0], wanted, data[:60])
 
@@ -173,8 +175,9 @@ class Serving(Case):
         status, fields, _ = self.server.request("OPTIONS", "/v1/completions", headers=friend)
         self.assertEqual((status, fields["Access-Control-Allow-Methods"]), (204, "POST, OPTIONS"))
         self.assertIsNone(self.server.request("OPTIONS", "/v1/completions", headers=stranger)[1]["Access-Control-Allow-Methods"])
-        rebound = self.server.raw(b"GET /v1/models HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n")
-        self.assertEqual(rest_of(rebound)[0], 421)
+        for target, host in ((b"/v1/models", b"rebound.example"), (b"http://rebound.example/v1/models", b"localhost")):
+            rebound = self.server.raw(b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+            self.assertEqual(rest_of(rebound)[0], 421, target)
 
     # What it does with its time.
 
@@ -307,6 +310,14 @@ class Life(Case):
         (self.folder / "wrong.json").write_text('{"prot": 1}')
         (self.folder / "no.gguf").write_bytes(b"nothing")
         self.refused('"prot"', "--config", "wrong.json")
+        (self.folder / "twice.json").write_text('{"port": 1, "port": 2}')
+        self.refused('"port" is there twice', "--config", "twice.json")
+        (self.folder / "chain.json").write_text('{"config": "twice.json"}')
+        self.refused('"config" would name another file', "--config", "chain.json")
+        self.refused("--max-body: a size is not negative", "-m", self.model, "--max-body=-5")
+        self.refused("--timeout: nan is no number of seconds", "-m", self.model, "--timeout", "nan")
+        self.refused("--memory-limit allows 1", "-m", self.model, "--memory-limit", 1)
+        self.refused("--cors evil", "-m", self.model, "--cors", "evil", "--print-config")
         self.refused("COPPICE_SERVE_PROT", "-m", self.model, COPPICE_SERVE_PROT="1")
         self.refused("no.gguf", "-m", "no.gguf")
         self.refused("two models", "-m", f"a={self.model}", "-m", f"a={self.model}")
