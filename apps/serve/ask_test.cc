@@ -31,6 +31,20 @@ TEST(Ask, AFieldNobodyKnowsIsNamed) {
   }
 }
 
+TEST(Ask, AnErrorQuotesNoMoreThanIsRead) {
+  for (const Api api : kApis) {
+    const ApiError error = error_of(api, body_of(api, '"' + std::string(100000, 'k') + R"(":1)"));
+    EXPECT_LT(error.message.size() + error.param.size(), 1000u);
+    EXPECT_TRUE(error.message.ends_with("this field is not known here"));
+  }
+  EXPECT_EQ(error_of(Api::completions, body_of(Api::completions, R"("":1)")).message,
+            "\"\": this field is not known here");
+  EXPECT_LT(error_of(Api::completions,
+                     body_of(Api::completions, R"("grammar":"root ::= )" + std::string(100000, 'k') + '"'))
+                .message.size(),
+            3000u);
+}
+
 TEST(Ask, NullIsTheSameAsAbsent) {
   for (const Api api : kApis)
     EXPECT_EQ(
@@ -58,6 +72,12 @@ TEST(Ask, AWrongValueIsNamedWithWhatWouldBeRight) {
       {Api::completions, R"("logprobs":true)", "logprobs"},
       {Api::completions, R"("stop":"")", "stop"},
       {Api::completions, R"("stop":[1])", "stop"},
+      {Api::completions, R"("seed":18446744073709551616)", "seed"},
+      {Api::completions, R"("user":1)", "user"},
+      {Api::completions, R"("safety_identifier":{})", "safety_identifier"},
+      {Api::completions, R"("prompt_cache_key":[])", "prompt_cache_key"},
+      {Api::completions, R"("stream":true,"stream_options":{"include_obfuscation":1})",
+       "stream_options.include_obfuscation"},
       {Api::completions, R"("logit_bias":{"x":1})", "logit_bias"},
       {Api::completions, R"("logit_bias":{"1":101})", "logit_bias"},
       {Api::completions, R"("logit_bias":{"999999":1})", "logit_bias"},
@@ -69,6 +89,10 @@ TEST(Ask, AWrongValueIsNamedWithWhatWouldBeRight) {
       {Api::chat_completions, R"("top_logprobs":2)", "top_logprobs"},
       {Api::chat_completions, R"("reasoning_effort":"low")", "reasoning_effort"},
       {Api::chat_completions, R"("response_format":{"type":"xml"})", "response_format.type"},
+      {Api::chat_completions, R"("response_format":{"type":"json_schema","json_schema":{"name":1}})",
+       "response_format.json_schema.name"},
+      {Api::chat_completions, R"("chat_template_kwargs":{"bos_token":"x"})",
+       "chat_template_kwargs.bos_token"},
       {Api::chat_completions, R"("response_format":{"type":"json_object"},"grammar":"root ::= \"a\"")",
        "response_format"},
       {Api::chat_completions, R"("tool_choice":"required")", "tool_choice"},
@@ -165,6 +189,49 @@ TEST(Ask, ASeedMakesEqualPromptsEqualAndNoSeedMakesThemDiffer) {
   const auto free = of("");
   EXPECT_NE(free[0].sampling.seed, of("")[0].sampling.seed);
   EXPECT_NE(free[0].sampling.stream, free[2].sampling.stream);
+}
+
+TEST(Ask, ASeedMayHaveAll64BitsWithoutASign) {
+  for (const Api api : {Api::completions, Api::ollama_generate}) {
+    const std::string seed = R"("seed":18446744073709551615)";
+    const std::string more = api == Api::completions ? seed : "\"options\":{" + seed + "}";
+    EXPECT_EQ(requests_of(api, body_of(api, more))[0].sampling.seed, ~std::uint64_t{0});
+  }
+}
+
+TEST(Ask, WhatAnAnswerLooksLikeAndToolsThatMayBeCalledDoNotGoTogether) {
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":)";
+  for (const char* format : {R"("response_format":{"type":"json_object"})", R"("grammar":"root ::= \"a\"")",
+                             R"("json_schema":{"type":"integer"})"}) {
+    const auto ask = [&](const std::string& choice) {
+      return error_of(Api::chat_completions,
+                      body_of(Api::chat_completions, tools + choice + "," + std::string(format)));
+    };
+    const std::string param = std::string(format).substr(1, std::string(format).find('"', 1) - 1);
+    for (const char* choice :
+         {R"("auto")", R"("required")", R"({"type":"function","function":{"name":"f"}})"})
+      EXPECT_EQ(ask(choice).param, param) << choice;
+    EXPECT_EQ(ask(R"("none")").status, 0);
+  }
+}
+
+TEST(Ask, AToolsSchemaIsNamedByItsTool) {
+  const auto ask = [&](const std::string& parameters) {
+    return error_of(
+        Api::chat_completions,
+        body_of(Api::chat_completions,
+                R"("tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}},)"
+                R"({"type":"function","function":{"name":"g","parameters":)" +
+                    parameters + "}}]"));
+  };
+  for (const char* wrong : {R"({"type":"string"})", R"({"type":["object","null"]})"}) {
+    EXPECT_EQ(ask(wrong).param, "tools[1].function.parameters");
+    EXPECT_NE(ask(wrong).message.find("must describe an object"), std::string::npos);
+  }
+  EXPECT_EQ(ask("{}").status, 0);
+  EXPECT_EQ(ask(R"({"properties":{"a":{"type":"strin"}}})").param, "tools[1].function.parameters");
+  EXPECT_TRUE(ask(R"({"properties":{"a":{"type":"strin"}}})")
+                  .message.starts_with("tools[1].function.parameters: the schema at #/properties/a/type: "));
 }
 
 TEST(Ask, APromptForManyAnswersIsNotCopiedWithoutBound) {

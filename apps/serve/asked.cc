@@ -20,7 +20,7 @@ void read_bias(Fields& fields, Sampling& sampling) {
     Token token = kNoToken;
     const auto read = std::from_chars(key.data(), key.data() + key.size(), token);
     if (read.ec != std::errc() || read.ptr != key.data() + key.size() || token < 0)
-      return fields.error("logit_bias", "keys must be token ids");
+      return fields.error("logit_bias", fmt::format("keys must be token ids, not {}", show(key)));
     const double number = value.is_number() ? value.get<double>() : 1000;
     if (!(number >= -100 && number <= 100))
       return fields.error("logit_bias", fmt::format("of token {} must be a number from -100 to 100, not {}",
@@ -29,19 +29,18 @@ void read_bias(Fields& fields, Sampling& sampling) {
   }
 }
 
-void read_seed(Fields& fields, Asked& asked) {
-  constexpr auto kLow = std::numeric_limits<std::int64_t>::min(),
-                 kHigh = std::numeric_limits<std::int64_t>::max();
-  asked.seeded = fields.has("seed");
-  asked.sampling.seed =
-      asked.seeded ? static_cast<std::uint64_t>(fields.integer("seed", kLow, kHigh, 0)) : random_seed();
+std::uint64_t random_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
 }
 
 // A share that may not be 0.
 float share(Fields& fields, std::string_view name) {
-  const float number = fields.number(name, 0, 1, 1);
-  if (number > 0) return number;
-  fields.error(name, "must be above 0 and at most 1, which is off");
+  const Json* json = fields.find(name);
+  if (!json) return 1;
+  const double number = json->is_number() ? json->get<double>() : 0;
+  if (number > 0 && number <= 1) return static_cast<float>(number);
+  fields.error(name, fmt::format("must be above 0 and at most 1, which is off, not {}", show(*json)));
   return 1;
 }
 
@@ -87,9 +86,20 @@ void read_sampling(Fields& fields, Asked& asked) {
   read_seed(fields, asked);
 }
 
-std::uint64_t random_seed() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
+void read_seed(Fields& fields, Asked& asked) {
+  const Json* seed = fields.find("seed");
+  asked.seeded = seed != nullptr;
+  if (!seed) {
+    asked.sampling.seed = random_seed();
+  } else if (seed->is_number_unsigned()) {
+    asked.sampling.seed = seed->get<std::uint64_t>();
+  } else if (const auto number = whole(*seed)) {
+    asked.sampling.seed = static_cast<std::uint64_t>(*number);
+  } else {
+    fields.error("seed", fmt::format("must be a whole number from {} to {}, not {}",
+                                     std::numeric_limits<std::int64_t>::min(),
+                                     std::numeric_limits<std::uint64_t>::max(), show(*seed)));
+  }
 }
 
 std::optional<SpeculationAsk> read_speculation(Fields& fields) {

@@ -28,8 +28,8 @@ void read_sampling(Fields& fields, Asked& asked);
 // A stop string or a list of them.
 void read_stop(Fields& fields, std::string_view name, Sampling& sampling);
 
-// A seed nobody chose.
-std::uint64_t random_seed();
+// The field `seed`, 64 bits with a sign or without; one nobody chose where it is absent.
+void read_seed(Fields& fields, Asked& asked);
 
 // The field `speculation`.
 std::optional<SpeculationAsk> read_speculation(Fields& fields);

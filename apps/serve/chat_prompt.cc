@@ -1,9 +1,15 @@
 #include "chat_prompt.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace coppice::serve {
 namespace {
+
+// What a template is given by the request and the model's file.
+constexpr std::string_view kOwnVariables[] = {"messages",  "tools",     "documents", "add_generation_prompt",
+                                              "bos_token", "eos_token", "unk_token", "pad_token"};
 
 // The library names the model's file in its errors, and an answer names no file of this machine.
 std::string without_path(std::string message, const Model& model) {
@@ -37,6 +43,16 @@ void tell_about_tools(std::vector<ChatMessage>& messages, const Tools& tools) {
 
 }  // namespace
 
+std::string read_template_variables(Fields& fields) {
+  const Json* variables = fields.object("chat_template_kwargs");
+  if (!variables) return "";
+  for (const std::string_view name : kOwnVariables)
+    if (variables->contains(std::string(name)))
+      fields.error(fmt::format("chat_template_kwargs.{}", name),
+                   "is what the request and the model say it is; leave it out");
+  return dump(*variables);
+}
+
 ApiResult<ChatPrompt> make_chat_prompt(const Conversation& conversation, const Model& model) {
   const auto refuse = [&](const Error& error) {
     return tl::unexpected(invalid("messages", without_path(error.message, model)));
@@ -55,8 +71,7 @@ ApiResult<ChatPrompt> make_chat_prompt(const Conversation& conversation, const M
   const ToolFamily& family = tool_family(chat->program());
   const auto opening = model.tokenizer().encode(family.forced_open, true, false);
   prompt.tokens.insert(prompt.tokens.end(), opening.begin(), opening.end());
-  prompt.format = {OutputFormat::Kind::json_schema,
-                   forced_call_schema(tools, family.name_key, family.arguments_key), "tools"};
+  prompt.format = forced_call_format(tools, family.name_key, family.arguments_key);
   return prompt;
 }
 

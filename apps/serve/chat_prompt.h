@@ -19,6 +19,9 @@ struct Conversation {
   bool open_answer = true;  // ready for the assistant's turn
 };
 
+// chat_template_kwargs, as `variables` above. The template's own names are refused.
+std::string read_template_variables(Fields& fields);
+
 struct ChatPrompt {
   std::vector<Token> tokens;
   OutputFormat format;  // with tools that must be called: what a call looks like; else free

@@ -87,7 +87,9 @@ TEST(ChatPrompt, TokenizeSpeaksOfTextsAndConversations) {
       body(R"({"messages":[{"role":"user","content":"a"}]})")["tokens"],
       Json(requests_of(Api::chat_completions, R"({"messages":[{"role":"user","content":"a"}]})")[0].prompt));
   for (const char* wrong :
-       {"{}", R"({"content":"a","text":"b"})", R"({"content":1})", R"({"content":"a","messages":[]})"})
+       {"{}", R"({"content":"a","model":true})",
+        R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"messages":[]}})",
+        R"({"content":"a","text":"b"})", R"({"content":1})", R"({"content":"a","messages":[]})"})
     EXPECT_EQ(tokenize(wrong, model).error().status, 400) << wrong;
 }
 

@@ -8,7 +8,8 @@
 namespace coppice::serve {
 namespace {
 
-constexpr std::size_t kLongestQuote = 200;  // bytes of an answer's error
+constexpr std::size_t kLongestQuote = 200;      // bytes of an answer's error
+constexpr std::size_t kLongestSentence = 2000;  // bytes
 
 // nlohmann's sentence without the name of its exception.
 std::string sentence(const char* what) {
@@ -121,9 +122,16 @@ std::optional<Json> parse_bounded(std::string_view text) {
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-ApiError invalid(std::string param, std::string message) {
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+ApiError invalid(std::string param, std::string_view message) {
   ApiError error;
-  error.message = std::move(message);
+  error.message = shortened(message, kLongestSentence);
   error.param = std::move(param);
   return error;
 }

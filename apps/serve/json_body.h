@@ -22,8 +22,12 @@ std::optional<Json> parse_bounded(std::string_view text);
 // As text for an answer: bytes that are no UTF-8 become U+FFFD.
 std::string dump(const Json& json);
 
-// An error that names a field and says what would be right.
-ApiError invalid(std::string param, std::string message);
+// At most `most` bytes of a text, whole characters, and ... for the rest.
+std::string shortened(std::string_view text, std::size_t most);
+
+// An error that names a field and says what would be right. A sentence that quotes more of the request than
+// anybody reads is cut.
+ApiError invalid(std::string param, std::string_view message);
 // A Result's sentence as the API's error.
 ApiError invalid(std::string param, const Error& error);
 

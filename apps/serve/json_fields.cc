@@ -7,6 +7,11 @@
 #include <cmath>
 
 namespace coppice::serve {
+namespace {
+
+constexpr std::size_t kLongestName = 200;  // bytes of a name that an error shows
+
+}  // namespace
 
 Fields::Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {
   if (!json_.is_object()) error("", fmt::format("must be an object, not {}", show(json_)));
@@ -89,11 +94,20 @@ std::vector<std::string> Fields::texts(std::string_view name, std::size_t most) 
   const Json* found = find(name);
   if (!found) return {};
   if (found->is_string()) return {found->get<std::string>()};
-  const bool right = found->is_array() && found->size() <= most &&
-                     std::all_of(found->begin(), found->end(), [](const Json& e) { return e.is_string(); });
-  if (right) return found->get<std::vector<std::string>>();
-  error(name, fmt::format("must be a string or a list of at most {} strings, not {}", most, show(*found)));
-  return {};
+  if (!found->is_array() || found->size() > most) {
+    const std::string given = found->is_array() ? fmt::format("{} of them", found->size()) : show(*found);
+    error(name, fmt::format("must be a string or a list of at most {} strings, not {}", most, given));
+    return {};
+  }
+  std::vector<std::string> out;
+  for (const Json& element : *found) {
+    if (!element.is_string()) {
+      error(name, fmt::format("must be strings; element {} is {}", out.size(), show(element)));
+      return {};
+    }
+    out.push_back(element.get<std::string>());
+  }
+  return out;
 }
 
 const Json* Fields::object(std::string_view name) {
@@ -127,7 +141,7 @@ tl::expected<void, ApiError> Fields::finish() {
   if (!ok()) return tl::unexpected(*error_);
   for (const auto& [name, value] : json_.items()) {
     if (value.is_null() || std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-    const std::string path = path_of(name);
+    const std::string path = path_of(name.empty() ? "\"\"" : shortened(name, kLongestName));
     return tl::unexpected(invalid(path, fmt::format("{}: this field is not known here", path)));
   }
   return {};
@@ -157,13 +171,7 @@ std::optional<std::int64_t> whole(const Json& json) {
 std::string show(const Json& json) {
   constexpr std::size_t kShown = 60;
   if (json.is_structured()) return json.is_array() ? "a list" : "an object";
-  std::string text = dump(json);
-  if (text.size() > kShown) {
-    std::size_t end = kShown;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    text = text.substr(0, end) + "...";
-  }
-  return text;
+  return shortened(dump(json), kShown);
 }
 
 }  // namespace coppice::serve

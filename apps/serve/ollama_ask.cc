@@ -34,11 +34,7 @@ void read_options(Fields& fields, Asked& asked, std::optional<int>& context) {
   sampling.presence_penalty = own.number("presence_penalty", -2, 2, 0);
   sampling.frequency_penalty = own.number("frequency_penalty", -2, 2, 0);
   sampling.penalty_window = own.maybe_integer("repeat_last_n", -1, kMostTokens).value_or(64);
-  asked.seeded = own.has("seed");
-  sampling.seed = random_seed();
-  if (asked.seeded)
-    sampling.seed = static_cast<std::uint64_t>(own.integer("seed", std::numeric_limits<std::int64_t>::min(),
-                                                           std::numeric_limits<std::int64_t>::max(), 0));
+  read_seed(own, asked);
   read_stop(own, "stop", sampling);
   context = own.maybe_integer("num_ctx", 2, kMostTokens);
   for (const auto& [name, value] :

@@ -12,11 +12,11 @@ OpenAiCommon read_common(Fields& fields, Ask& ask) {
   if (const Json* options = fields.object("stream_options")) {
     Fields own(*options, "stream_options");
     common.include_usage = own.boolean("include_usage", false);
-    own.ignore({"include_obfuscation"});
+    own.boolean("include_obfuscation", false);
     if (const auto end = own.finish(); !end) fields.error(end.error());
     if (!ask.stream) fields.error("stream_options", "is for streams; set stream to true");
   }
-  fields.ignore({"user", "safety_identifier", "prompt_cache_key"});
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) fields.maybe_text(name);
   return common;
 }
 

@@ -37,18 +37,15 @@ class ChatAsk : public Ask {
     common_ = read_common(fields, *this);
     conversation_.messages = read_messages(fields);
     conversation_.tools = read_tools(fields);
-    if (const Json* variables = fields.object("chat_template_kwargs"))
-      conversation_.variables = dump(*variables);
+    conversation_.variables = read_template_variables(fields);
     common_.asked.format = read_format(fields);
     common_.asked.show_special = conversation_.tools.offered();
     read_lengths(fields);
     read_logprobs(fields);
     read_others(fields);
-    const bool automatic = conversation_.tools.choice == Tools::Choice::automatic;
-    if (conversation_.tools.offered() && automatic && common_.asked.format.kind != OutputFormat::Kind::free)
-      fields.error(
-          common_.asked.format.param,
-          "leaves no room for calls of tools; set tool_choice to \"none\" or \"required\", or leave it out");
+    if (conversation_.tools.offered() && common_.asked.format.kind != OutputFormat::Kind::free)
+      fields.error(common_.asked.format.param,
+                   "leaves no room for calls of tools; set tool_choice to \"none\", or leave it out");
     return fields.finish();
   }
 

@@ -41,12 +41,13 @@ std::optional<Prompt> read_prompt(const Json& json) {
 
 std::vector<Prompt> read_prompts(Fields& fields) {
   std::vector<Prompt> prompts;
-  const auto add = [&](const Json& one) {
+  const auto add = [&](const Json& one, const std::string& place = "prompt") {
     if (auto prompt = read_prompt(one))
       prompts.push_back(std::move(*prompt));
     else
-      fields.error("prompt",
-                   "must be a string, a list of strings, a list of token ids or a list of such lists");
+      fields.error(invalid("prompt", fmt::format("{} must be a string or a list of token ids, 0 and up, with "
+                                                 "one at least; prompt may also be a list of such",
+                                                 place)));
   };
   const Json* json = fields.find("prompt");
   if (!json) {
@@ -56,7 +57,7 @@ std::vector<Prompt> read_prompts(Fields& fields) {
   } else if (json->size() > static_cast<std::size_t>(kMostRequests)) {
     fields.error("prompt", fmt::format("at most {} prompts are possible", kMostRequests));
   } else {
-    for (const Json& one : *json) add(one);
+    for (std::size_t i = 0; i < json->size(); ++i) add((*json)[i], fmt::format("prompt[{}]", i));
   }
   return prompts;
 }

@@ -28,7 +28,7 @@ OutputFormat from_response_format(Fields& fields) {
   if (type == "json_schema" && !wrapped) own.error("json_schema", "is missing");
   if (wrapped) {
     Fields inner(*wrapped, "response_format.json_schema");
-    inner.ignore({"name", "description"});
+    for (const char* name : {"name", "description"}) inner.maybe_text(name);
     inner.boolean("strict", false);
     // Without a schema OpenAI allows any object.
     format = {Kind::json_object, "", "response_format"};
@@ -38,6 +38,19 @@ OutputFormat from_response_format(Fields& fields) {
   }
   if (const auto end = own.finish(); !end) fields.error(end.error());
   return format;
+}
+
+// The schema's sentence. What is wrong in a part is said of that part's field, with places inside it.
+ApiError wrong_format(const OutputFormat& format, std::string message) {
+  for (const auto& [place, param] : format.parts) {
+    const std::size_t begin = message.find(place), end = begin + place.size();
+    if (begin == std::string::npos || (message.substr(end, 1) != "/" && message.substr(end, 1) != ":"))
+      continue;
+    for (std::size_t at = begin; at != std::string::npos; at = message.find(place, at + 1))
+      message.replace(at, place.size(), "#");
+    return invalid(param, fmt::format("{}: {}", param, message));
+  }
+  return invalid(format.param, fmt::format("{}: {}", format.param, message));
 }
 
 }  // namespace
@@ -76,9 +89,7 @@ tl::expected<void, ApiError> constrain(Sampling& sampling, const OutputFormat& f
   };
   if (format.kind == Kind::free) return {};
   auto grammar = made();
-  if (!grammar)
-    return tl::unexpected(
-        invalid(format.param, fmt::format("{}: {}", format.param, grammar.error().message)));
+  if (!grammar) return tl::unexpected(wrong_format(format, grammar.error().message));
   sampling.grammar = *grammar;
   return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "json_fields.h"
 
@@ -12,6 +13,11 @@ struct OutputFormat {
   Kind kind = Kind::free;
   std::string text;   // the schema as JSON, or the grammar
   std::string param;  // the field that asked for it
+  // Of a schema put together here: a place in it, as a JSON pointer, and the field that this part is.
+  struct Part {
+    std::string place, param;
+  };
+  std::vector<Part> parts = {};
 };
 
 // `response_format` as OpenAI has it, and Coppice's own `grammar` and `json_schema`; more than one is an

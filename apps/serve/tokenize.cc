@@ -33,7 +33,7 @@ ApiResult<std::string> tokenize(std::string_view body, const Model& model) {
   const auto json = parse_body(body);
   if (!json) return tl::unexpected(json.error());
   Fields fields(*json);
-  fields.ignore({"model"});
+  fields.maybe_text("model");
   const auto text = read_text(fields);
   const bool chats = fields.has("messages");
   Conversation conversation;
@@ -41,8 +41,7 @@ ApiResult<std::string> tokenize(std::string_view body, const Model& model) {
     conversation.messages = read_messages(fields);
     conversation.tools = read_tools(fields);
     conversation.open_answer = fields.boolean("add_generation_prompt", true);
-    if (const Json* variables = fields.object("chat_template_kwargs"))
-      conversation.variables = dump(*variables);
+    conversation.variables = read_template_variables(fields);
     if (text) fields.error("messages", "and a text cannot go together");
   } else if (!text) {
     fields.error("content", "is missing: a text, or messages");

@@ -18,6 +18,12 @@ bool right_name(const std::string& name) {
   return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), right);
 }
 
+// Whether a schema may be one of an object: arguments are nothing else.
+bool describes_object(const Json& schema) {
+  const auto type = schema.find("type");
+  return type == schema.end() || *type == "object" || *type == Json::array({"object"});
+}
+
 Json any_object() { return {{"type", "object"}, {"properties", Json::object()}}; }
 
 // One tool; `strict` is set if it asks for that.
@@ -34,6 +40,8 @@ Tool read_tool(const Json& json, const std::string& path, Fields& fields, bool& 
     strict = inner.boolean("strict", false) || strict;
     const Json* parameters = inner.object("parameters");
     tool.parameters = parameters ? *parameters : any_object();
+    if (!describes_object(tool.parameters))
+      inner.error("parameters", "must describe an object, \"type\": \"object\"");
     if (inner.ok() && !right_name(tool.name))
       inner.error("name", fmt::format("must have 1 to {} letters, digits, _, - or .", kLongestName));
     if (const auto end = inner.finish(); !end) own.error(end.error());
@@ -123,13 +131,17 @@ Tools read_tools(Fields& fields) {
   return tools;
 }
 
-std::string forced_call_schema(const Tools& tools, std::string_view name_key,
-                               std::string_view arguments_key) {
+OutputFormat forced_call_format(const Tools& tools, std::string_view name_key,
+                                std::string_view arguments_key) {
+  OutputFormat format{OutputFormat::Kind::json_schema, "", "tools"};
   Json calls = Json::array(), definitions = Json::object();
-  for (const Tool& tool : tools.list) {
+  for (std::size_t i = 0; i < tools.list.size(); ++i) {
+    const Tool& tool = tools.list[i];
     if (tools.choice == Tools::Choice::named && tool.name != tools.named) continue;
-    const std::string place = fmt::format("tool{}", calls.size());
+    const std::string place = fmt::format("tool{}", i);
+    format.parts.push_back({"#/$defs/" + place, fmt::format("tools[{}].function.parameters", i)});
     Json parameters = tool.parameters;
+    if (!parameters.contains("type")) parameters["type"] = "object";
     move_references(parameters, "/$defs/" + place);
     definitions[place] = std::move(parameters);
     Json properties;
@@ -140,7 +152,8 @@ std::string forced_call_schema(const Tools& tools, std::string_view name_key,
                      {"required", {std::string(name_key), std::string(arguments_key)}},
                      {"additionalProperties", false}});
   }
-  return dump({{"anyOf", std::move(calls)}, {"$defs", std::move(definitions)}});
+  format.text = dump({{"anyOf", std::move(calls)}, {"$defs", std::move(definitions)}});
+  return format;
 }
 
 std::string describe_tools(const Tools& tools) {

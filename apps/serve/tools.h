@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "json_fields.h"
+#include "output_format.h"
 
 namespace coppice::serve {
 
@@ -31,9 +31,9 @@ Tools read_tools(Fields& fields);
 // Ollama's: the list alone.
 Tools read_tool_list(Fields& fields);
 
-// Schema of a call that must be made, of one tool or of any: an object of its name and its arguments, by
-// these keys.
-std::string forced_call_schema(const Tools& tools, std::string_view name_key, std::string_view arguments_key);
+// A call that must be made, of one tool or of any: an object of its name and its arguments, by these keys.
+OutputFormat forced_call_format(const Tools& tools, std::string_view name_key,
+                                std::string_view arguments_key);
 
 // What tells a model about tools whose template does not.
 std::string describe_tools(const Tools& tools);
