@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "json_body.h"
+
 namespace coppice::serve {
 namespace {
 
@@ -70,7 +72,8 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
     checked.policy = *asked->policy;
     if (asked->policy->size() > kMostPolicy)
       return tl::unexpected(wrong(
-          "speculation.policy", fmt::format("speculation.policy is longer than the {} characters possible here", kMostPolicy)));
+          "speculation.policy",
+          fmt::format("speculation.policy is longer than the {} characters possible here", kMostPolicy)));
     if (reads_a_file(*asked->policy))
       return tl::unexpected(wrong(
           "speculation.policy", "gate= and from= name files, which only whoever runs the server can choose"));
@@ -94,7 +97,7 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
     if (!needs_no_file(name)) there = name + ", " + there;
   return tl::unexpected(
       wrong("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}",
-                                                asked->drafters->substr(0, kLongestQuote), there)));
+                                                shortened(*asked->drafters, kLongestQuote), there)));
 }
 
 }  // namespace coppice::serve

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "json_body.h"
+
 namespace coppice::serve {
 namespace {
 
@@ -35,7 +37,7 @@ ApiError unknown_model(const std::string& name) {
   error.param = "model";
   error.code = "model_not_found";
   error.message = fmt::format("there is no model \"{}\" here; /v1/models lists those there are",
-                              name.substr(0, kLongestQuote));
+                              shortened(name, kLongestQuote));
   return error;
 }
 
