@@ -129,10 +129,16 @@ Result<Model> ModelFlags::load() const {
 
 void GrammarFlags::add(CLI::App& app) {
   const char* group = "Grammar (what the answer must be a text of: docs/grammar.md)";
+  const auto not_empty = [](const std::string& text) {
+    return text.empty() ? std::string("it is empty; leave it out where the answer may be any text") : "";
+  };
   app.add_option("--json-schema", schema,
                  "JSON that is valid under this schema: a file, or the schema itself")
-      ->group(group);
-  app.add_option("--grammar", file, "a text of the grammar in this file, GBNF style")->group(group);
+      ->group(group)
+      ->check(not_empty);
+  app.add_option("--grammar", file, "a text of the grammar in this file, GBNF style")
+      ->group(group)
+      ->check(not_empty);
   app.add_flag("--json-object", json_object, "any JSON object")->group(group);
 }
 

@@ -142,6 +142,14 @@ std::optional<char32_t> next_point(std::string_view text, std::size_t& at) {
   return point;
 }
 
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kShown = 200;
+  if (text.size() <= kShown) return std::string(text);
+  std::size_t end = kShown;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 std::size_t utf8_length(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size() && next_point(text, at)) {

@@ -43,6 +43,8 @@ std::vector<std::vector<ByteRange>> utf8_sequences(PointRange range);
 void append_utf8(std::string& out, char32_t point);
 // The character at `at`, which moves behind it; empty where the bytes are no UTF-8.
 std::optional<char32_t> next_point(std::string_view text, std::size_t& at);
+// For errors that quote: at most 200 bytes of a text, whole characters, and ... for the rest.
+std::string shortened(std::string_view text);
 // Where the first byte is that is no UTF-8; the size: all of it is.
 std::size_t utf8_length(std::string_view text);
 

@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <queue>
 
 #include "base/check.h"
+#include "grammar/code_points.h"
 #include "grammar/compiled.h"
 #include "grammar/raw_automaton.h"
 
@@ -81,6 +83,9 @@ std::string where(const RawAutomaton::Rule& rule) {
   return rule.line > 0 ? fmt::format("line {}: ", rule.line) : std::string();
 }
 
+// A schema's rules are called by their places.
+bool of_schema(std::string_view name) { return name.starts_with('#'); }
+
 // The rules by depth first along calls that come before any byte; a circle is left recursion.
 class LeftCalls {
  public:
@@ -127,10 +132,16 @@ class LeftCalls {
     while (path_[at].rule != rule) ++at;
     std::string circle;
     for (std::size_t i = at; i < path_.size() && i < at + kMostNamed; ++i)
-      circle += raw_.rules[path_[i].rule].name + " -> ";
+      circle += shortened(raw_.rules[path_[i].rule].name) + " -> ";
+    const std::string name = shortened(raw_.rules[rule].name);
+    if (of_schema(name))
+      return fail(fmt::format(
+          "the schema at {} refers to itself ({}{}) with nothing around it, which would never end; refer to "
+          "it from inside an object or a list",
+          name, circle, name));
     return fail(fmt::format(
         "{}rule {} can begin with itself ({}{}): left recursion would never end; repeat with * or + instead",
-        where(raw_.rules[rule]), raw_.rules[rule].name, circle, raw_.rules[rule].name));
+        where(raw_.rules[rule]), name, circle, name));
   }
 
   const RawAutomaton& raw_;
@@ -152,10 +163,7 @@ class Compiler {
     COPPICE_TRY_STATUS(take_out_empty_steps());
     COPPICE_TRY_STATUS(rank_rules());
     find_least_bytes();
-    if (out_.positions_[out_.starts_[out_.root_]].least == kNone)
-      return fail(
-          "no text at all is allowed: everything the grammar begins with goes on for ever or contradicts "
-          "itself");
+    if (out_.positions_[out_.starts_[out_.root_]].least == kNone) return refuse_all();
     keep_what_can_end();
     classify_bytes();
     return std::move(out_);
@@ -165,6 +173,8 @@ class Compiler {
   Status take_out_empty_steps();
   Status rank_rules();
   void find_least_bytes();
+  tl::unexpected<Error> refuse_all() const;
+  std::optional<std::uint32_t> endless_call(std::uint32_t rule) const;
   void keep_what_can_end();
   void classify_bytes();
 
@@ -265,6 +275,40 @@ void Compiler::find_least_bytes() {
       for (const auto& [from, to] : callers[rule])
         if (known(to) != kNone) offer(std::uint64_t{cost} + known(to), from);
   }
+}
+
+// A call, on the rule's ways, of a rule that no text satisfies.
+std::optional<std::uint32_t> Compiler::endless_call(std::uint32_t rule) const {
+  std::vector<Position> reached = {out_.starts_[rule]};
+  std::vector<bool> seen(out_.positions(), false);
+  const auto reach = [&](Position p) {
+    if (!seen[p]) reached.push_back(p);
+    seen[p] = true;
+  };
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const ByteEdge& edge : out_.bytes(reached[i])) reach(edge.to);
+    for (const CallEdge& edge : out_.calls(reached[i])) {
+      if (out_.positions_[out_.starts_[edge.rule]].least == kNone) return edge.rule;
+      reach(edge.to);
+    }
+  }
+  return std::nullopt;
+}
+
+// Names the innermost rule that has no text: it calls none, and contradicts itself, or they go round.
+tl::unexpected<Error> Compiler::refuse_all() const {
+  std::vector<bool> seen(out_.rules(), false);
+  std::uint32_t named = out_.root_;
+  std::optional<std::uint32_t> next = out_.root_;
+  while (next && !seen[*next]) {
+    seen[*next] = true;
+    if (!raw_.rules[*next].name.starts_with('(')) named = *next;  // else it is a part of the one around it
+    next = endless_call(*next);
+  }
+  const std::string name = shortened(raw_.rules[named].name);
+  return fail(fmt::format("no text at all is allowed: {}{} {} {}", where(raw_.rules[named]),
+                          of_schema(name) ? "the schema at" : "rule", name,
+                          next ? "goes on for ever" : "contradicts itself"));
 }
 
 // Edges into what never ends are dropped. A position that only they led to is never reached; it stays, empty.

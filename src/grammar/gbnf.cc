@@ -128,11 +128,11 @@ Status GbnfParser::rule() {
   const std::string_view named = name();
   skip_space();
   if (!text_.substr(at_).starts_with("::="))
-    return refuse(at_, fmt::format("::= is wanted after the rule's name {}", named));
+    return refuse(at_, fmt::format("::= is wanted after the rule's name {}", shortened(named)));
   at_ += 3;
   Known& rule = known(named, begin);
   if (rule.defined)
-    return refuse(begin, fmt::format("rule {} is defined twice; use | for alternatives", named));
+    return refuse(begin, fmt::format("rule {} is defined twice; use | for alternatives", shortened(named)));
   rule.defined = true;
   const RuleId id = rule.rule;
   rules_.set_line(id, line_of(begin));
@@ -305,6 +305,7 @@ Result<Compiled> GbnfParser::run() {
     return fail(fmt::format("a grammar of {} bytes is too long; {} are possible", text_.size(), kMostText));
   if (const std::size_t valid = utf8_length(text_); valid < text_.size())
     return refuse(valid, "a byte that is no UTF-8");
+  if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // the mark that some editors begin a file with
   skip_space();
   while (!end()) {
     COPPICE_TRY_STATUS(rule());
@@ -319,7 +320,8 @@ Result<Compiled> GbnfParser::run() {
     if (!entry.second.defined && (undefined == nullptr || entry.second.used_at < undefined->second.used_at))
       undefined = &entry;
   if (undefined != nullptr)
-    return refuse(undefined->second.used_at, fmt::format("rule {} is not defined", undefined->first));
+    return refuse(undefined->second.used_at,
+                  fmt::format("rule {} is not defined", shortened(undefined->first)));
   return Compiled::make(rules_, root->second.rule);
 }
 

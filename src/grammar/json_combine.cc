@@ -48,7 +48,7 @@ std::string unescaped(std::string_view step) {
 Result<const Json*> JsonCompiler::resolve(const Json& reference, const std::string& where) const {
   const std::string text = reference.get<std::string>();
   const auto refuse = [&](std::string_view why) {
-    return refuse_schema(where, fmt::format("{} {}", text, why));
+    return refuse_schema(where, fmt::format("{} {}", shortened(text), why));
   };
   if (text.empty() || text[0] != '#' || (text.size() > 1 && text[1] != '/'))
     return refuse("is no place in this schema; references are # or #/...");

@@ -150,8 +150,9 @@ Status check_keywords(const Json& schema, const std::string& where) {
     if (is_annotation(name)) continue;
     const Keyword* keyword = keyword_of(name);
     if (keyword == nullptr)
-      return refuse_schema(below(where, name),
-                           fmt::format("the keyword {} cannot be kept by a grammar; leave it out", name));
+      return refuse_schema(
+          below(where, name),
+          fmt::format("the keyword {} cannot be kept by a grammar; leave it out", shortened(name)));
     if (const auto right = wrong(keyword->kind, value); !right.empty())
       return refuse_schema(below(where, name), fmt::format("{} should be {}", name, right));
   }

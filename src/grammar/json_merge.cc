@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "base/check.h"
+#include "grammar/code_points.h"
 
 namespace coppice::core::grammar {
 
 tl::unexpected<Error> refuse_schema(const std::string& where, const std::string& what) {
-  return fail(fmt::format("the schema at {}: {}", where, what));
+  return fail(fmt::format("the schema at {}: {}", shortened(where), what));
 }
 
 std::vector<std::string> types_of(const Json& schema) {

@@ -73,7 +73,7 @@ Result<ExpressionId> JsonCompiler::string(const Json& schema, const std::string&
     const auto known = pattern_of_format(format->get<std::string>());
     if (!known)
       return refuse_schema(place, fmt::format("the format {} is not known; there are {}",
-                                              format->get<std::string>(), known_formats()));
+                                              shortened(format->get<std::string>()), known_formats()));
     text = *known;
   }
   const auto parsed = parse_pattern(json_, text);
@@ -103,6 +103,9 @@ Result<ExpressionId> JsonCompiler::integer(const Json& schema, const std::string
     least = std::max<std::int64_t>(least, -2147483648);
     most = std::min<std::int64_t>(most, 2147483647);
   }
+  if (least > kMostInteger || most < -kMostInteger)
+    return refuse_schema(where,
+                         "an end of the integer's range has more than 18 digits, which cannot be kept");
   if (least == -kMostInteger && most == kMostInteger) return json_.any_integer();
   return integers_between(rules_, least, most);
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 #include "base/check.h"
 #include "grammar/json_compiler.h"
@@ -174,9 +176,47 @@ Result<RuleId> JsonCompiler::run() {
 
 namespace {
 
+// Looks for a key that is twice in one object, of which a value would keep one in silence.
+class KeysOnce final : public Json::json_sax_t {
+ public:
+  std::optional<std::string> twice;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+
+  bool start_object(std::size_t) override {
+    open_.emplace_back();
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (!open_.back().insert(name).second) twice = name;
+    return !twice;
+  }
+  bool end_object() override {
+    open_.pop_back();
+    return true;
+  }
+
+ private:
+  std::vector<std::unordered_set<std::string>> open_;  // keys of the objects around
+};
+
 Result<Json> parse_json(std::string_view text) {
   if (text.size() > kMostText)
     return fail(fmt::format("a schema of {} bytes is too long; {} are possible", text.size(), kMostText));
+  KeysOnce keys;
+  Json::sax_parse(text, &keys);
+  if (keys.twice)
+    return fail(
+        fmt::format("the schema has the key {} twice in one object; once is right", shortened(*keys.twice)));
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

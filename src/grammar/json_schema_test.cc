@@ -223,11 +223,26 @@ TEST(JsonSchema, WhatCannotBeKeptIsRefusedByNameAndPlace) {
       {R"([1])", "the schema at #: a schema is an object, true or false"},
       {"{\n\"a\" 1}", "the schema is no JSON: line 2, byte 7 of the text is wrong"},
       {R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})",
-       "no text at all is allowed: everything the grammar begins with goes on for ever or contradicts "
-       "itself"},
+       "no text at all is allowed: the schema at # goes on for ever"},
       {R"({"allOf": [{"type": "string"}, {"type": "integer"}]})",
-       "no text at all is allowed: everything the grammar begins with goes on for ever or contradicts "
-       "itself"},
+       "no text at all is allowed: the schema at # contradicts itself"},
+      {R"({"properties": {"a": {"minLength": 5, "maxLength": 2}}, "required": ["a"]})",
+       "no text at all is allowed: the schema at #/properties/a contradicts itself"},
+      {R"({"type": "array", "items": {"enum": []}, "minItems": 3})",
+       "no text at all is allowed: the schema at #/items contradicts itself"},
+      {R"({"type": "integer", "minimum": 1000000000000000000000000000000})",
+       "the schema at #: an end of the integer's range has more than 18 digits, which cannot be kept"},
+      {R"({"type": "string", "items": {}, "type": "number"})",
+       "the schema has the key type twice in one object; once is right"},
+      {R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})",
+       "the schema at # refers to itself (# -> #/anyOf/0 -> #) with nothing around it, which would never "
+       "end; refer to it from inside an object or a list"},
+      {R"x({"type": "string", "pattern": "(?i)a"})x",
+       "the schema at #/pattern: the pattern (?i)a, at character 2: flags such as (?i) are not possible; "
+       "write out what they allow, as in [aA]"},
+      {R"x({"type": "string", "pattern": "(a)\\1"})x",
+       "the schema at #/pattern: the pattern (a)\\1, at character 6: \\1 refers back to a group, which is "
+       "not possible in a grammar"},
   };
   for (const auto& [text, message] : refused) EXPECT_EQ(refusal(compile_json_schema(text)), message) << text;
   EXPECT_NE(refusal(compile_json_schema(R"({"type": "string", "format": "iso-week"})"))

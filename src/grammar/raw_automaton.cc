@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "grammar/code_points.h"
 
 namespace coppice::core::grammar {
 namespace {
@@ -28,7 +29,7 @@ class Writer {
       if (full_)
         return fail(fmt::format(
             "rule {} makes the grammar too large: more than {} positions; repeat less or less deeply",
-            out_.rules[r].name, kMostStates));
+            shortened(out_.rules[r].name), kMostStates));
     }
     return std::move(out_);
   }

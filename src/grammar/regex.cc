@@ -61,7 +61,7 @@ class RegexParser {
     return true;
   }
   tl::unexpected<Error> refuse(std::string_view what) const {
-    return fail(fmt::format("the pattern {}, at character {}: {}", text_, at_ + 1, what));
+    return fail(fmt::format("the pattern {}, at character {}: {}", shortened(text_), at_ + 1, what));
   }
 
   Result<Pattern> alternatives(bool outermost);
@@ -137,9 +137,11 @@ Result<Pattern> RegexParser::sequence() {
 Result<Pattern> RegexParser::group() {
   if (take("?:")) {
   } else if (peek() == '?') {
-    if (!text_.substr(at_).starts_with("?<") || text_.substr(at_).starts_with("?<=") ||
-        text_.substr(at_).starts_with("?<!"))
-      return refuse("looking ahead or behind is not possible in a grammar");
+    const std::string_view after = text_.substr(at_);
+    for (const std::string_view looks : {"?=", "?!", "?<=", "?<!"})
+      if (after.starts_with(looks)) return refuse("looking ahead or behind is not possible in a grammar");
+    if (!after.starts_with("?<"))
+      return refuse("flags such as (?i) are not possible; write out what they allow, as in [aA]");
     at_ = std::min(text_.find('>', at_), text_.size() - 1) + 1;
   }
   if (++nested_ > kMostNested) return refuse("groups are nested too deeply");
@@ -304,6 +306,9 @@ Result<CodePoints> RegexParser::escape(bool in_class) {
       break;
   }
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  if (c >= '1' && c <= '9' && !in_class)
+    return refuse(fmt::format("\\{} refers back to a group, which is not possible in a grammar", c));
+  if (c == 'c') return refuse("\\c is not known; control characters are written \\xNN");
   if (letter || static_cast<unsigned char>(c) >= 0x80)
     return refuse(
         fmt::format("\\{} is not known; there are \\d \\w \\s \\D \\W \\S \\n \\r \\t \\f \\v \\xNN \\uNNNN "

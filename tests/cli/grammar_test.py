@@ -51,6 +51,8 @@ class Grammars(program.Case):
         self.assertEqual(self.refused(*generate, "--json-schema", '{"not": {}}'),
                          "coppice: --json-schema: the text given: the schema at #/not: the keyword not cannot be kept by a grammar; leave it out\n")
         self.assertIn("say one of", self.refused(*generate, "--json-object", "--grammar", "wrong.gbnf"))
+        for option in ("--grammar", "--json-schema"):
+            self.assertIn(f"{option}: it is empty", self.refused(*generate, option, ""))
         self.assertIn("nowhere.json", self.refused(*generate, "--json-schema", "nowhere.json"))
         self.assertIn("--ignore-eos = true: with a grammar", self.refused(*generate, "--json-object", "--ignore-eos"))
 
