@@ -223,7 +223,7 @@ TEST(JsonSchema, WhatCannotBeKeptIsRefusedByNameAndPlace) {
       {R"([1])", "the schema at #: a schema is an object, true or false"},
       {"{\n\"a\" 1}", "the schema is no JSON: line 2, byte 7 of the text is wrong"},
       {R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})",
-       "no text at all is allowed: the schema at # goes on for ever"},
+       "no text at all is allowed: the schema at #/properties/a goes on for ever"},
       {R"({"allOf": [{"type": "string"}, {"type": "integer"}]})",
        "no text at all is allowed: the schema at # contradicts itself"},
       {R"({"properties": {"a": {"minLength": 5, "maxLength": 2}}, "required": ["a"]})",
