@@ -76,7 +76,7 @@ OutputFormat read_ollama_format(Fields& fields) {
   if (!json) return {};
   if (json->is_object()) return {Kind::json_schema, dump(*json), "format"};
   if (json->is_string() && *json == "json") return {Kind::json_object, "", "format"};
-  if (json->is_string() && *json == "") return {};
+  if (json->is_string() && json->get_ref<const std::string&>().empty()) return {};
   fields.error("format", fmt::format("must be \"json\" or a JSON Schema, not {}", show(*json)));
   return {};
 }

@@ -104,7 +104,7 @@ Result<Value> replace_text(Runtime& runtime, const Value& self, const Arguments&
   COPPICE_TRY(const std::optional<std::int64_t> most, whole(slots[2], "replace"));
   // At most so many are replaced.
   const std::uint64_t places = self.text()->size() / std::max<std::size_t>(old.size(), 1) + 1;
-  if (with.size() > 0 && places > runtime.limits().work / with.size()) {
+  if (!with.empty() && places > runtime.limits().work / with.size()) {
     COPPICE_TRY_STATUS(runtime.charge(runtime.limits().work));
   }
   COPPICE_TRY_STATUS(runtime.charge(self.text()->size()));
