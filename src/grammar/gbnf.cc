@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "grammar/code_points.h"
+#include "grammar/cursor.h"
 #include "grammar/expression.h"
 
 namespace coppice::core::grammar {
@@ -24,9 +25,9 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
 
-class GbnfParser {
+class GbnfParser : Cursor {
  public:
-  explicit GbnfParser(std::string_view text) : text_(text) {
+  explicit GbnfParser(std::string_view text) : Cursor(text) {
     for (std::size_t i = 0; i < text.size(); ++i)
       if (text[i] == '\n') lines_.push_back(i + 1);
   }
@@ -39,13 +40,6 @@ class GbnfParser {
     bool defined = false;
   };
 
-  bool end() const { return at_ >= text_.size(); }
-  char peek() const { return end() ? '\0' : text_[at_]; }
-  bool take(char c) {
-    if (end() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
   int line_of(std::size_t at) const;
   tl::unexpected<Error> refuse(std::size_t at, std::string_view what) const;
   void skip_space();
@@ -64,9 +58,7 @@ class GbnfParser {
   Result<char32_t> character(std::string_view where);
   Result<char32_t> escape();
 
-  std::string_view text_;
   std::vector<std::size_t> lines_ = {0};  // where each begins
-  std::size_t at_ = 0;
   int nested_ = 0;
   RuleSet rules_;
   std::map<std::string, Known, std::less<>> names_;

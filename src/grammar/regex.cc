@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "grammar/cursor.h"
 
 namespace coppice::core::grammar {
 namespace {
@@ -42,24 +43,12 @@ int product(int a, int times) {
   return static_cast<int>(std::min<std::int64_t>(std::int64_t{a} * times, kManyCharacters));
 }
 
-class RegexParser {
+class RegexParser : Cursor {
  public:
-  RegexParser(JsonText& json, std::string_view text) : json_(json), text_(text) {}
+  RegexParser(JsonText& json, std::string_view text) : Cursor(text), json_(json) {}
   Result<Pattern> run();
 
  private:
-  bool end() const { return at_ >= text_.size(); }
-  char peek() const { return end() ? '\0' : text_[at_]; }
-  bool take(char c) {
-    if (end() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  bool take(std::string_view what) {
-    if (!text_.substr(at_).starts_with(what)) return false;
-    at_ += what.size();
-    return true;
-  }
   tl::unexpected<Error> refuse(std::string_view what) const {
     return fail(fmt::format("the pattern {}, at character {}: {}", shortened(text_), at_ + 1, what));
   }
@@ -82,8 +71,6 @@ class RegexParser {
   Pattern joined(const std::vector<Pattern>& parts);
 
   JsonText& json_;
-  std::string_view text_;
-  std::size_t at_ = 0;
   int nested_ = 0;
 };
 
