@@ -92,6 +92,16 @@ Status read_olmo2(const ShapeKeys& keys, ModelConfig& config) {
 }
 
 constexpr BlockFlags kGemma = {.activation = Activation::gelu_gated, .pairs = RopePairs::halves};
+// Every block's feed-forward part is experts.
+constexpr TensorNames experts_alone(TensorNames names) {
+  names.gate = names.up = names.down = nullptr;
+  names.router = "ffn_gate_inp";
+  names.expert_gates = "ffn_gate_exps";
+  names.expert_ups = "ffn_up_exps";
+  names.expert_downs = "ffn_down_exps";
+  return names;
+}
+
 constexpr BlockFlags kHalves = {.pairs = RopePairs::halves};
 constexpr BlockFlags kLlama = {
     .bias_qkv = Bias::optional, .bias_output = Bias::optional, .bias_feed_forward = Bias::optional};
@@ -123,15 +133,7 @@ constexpr Architecture kArchitectures[] = {
     {.name = "qwen3", .flags = kHalves, .tensors = {.query_norm = "attn_q_norm", .key_norm = "attn_k_norm"}},
     {.name = "qwen3moe",
      .flags = kHalves,
-     .tensors = {.query_norm = "attn_q_norm",
-                 .key_norm = "attn_k_norm",
-                 .gate = nullptr,
-                 .up = nullptr,
-                 .down = nullptr,
-                 .router = "ffn_gate_inp",
-                 .expert_gates = "ffn_gate_exps",
-                 .expert_ups = "ffn_up_exps",
-                 .expert_downs = "ffn_down_exps"}},
+     .tensors = experts_alone({.query_norm = "attn_q_norm", .key_norm = "attn_k_norm"})},
     {.name = "gemma2",
      .flags = kGemma,
      .window_period = 2,
@@ -206,16 +208,7 @@ constexpr Architecture kArchitectures[] = {
      .flags = {.norm = Norm::layer, .pairs = RopePairs::halves, .bias_qkv = Bias::optional},
      .read = read_stablelm},
     {.name = "smollm3", .flags = kLlama, .unturned_period = 4},
-    {.name = "granitemoe",
-     .flags = kLlama,
-     .read = read_granite,
-     .tensors = {.gate = nullptr,
-                 .up = nullptr,
-                 .down = nullptr,
-                 .router = "ffn_gate_inp",
-                 .expert_gates = "ffn_gate_exps",
-                 .expert_ups = "ffn_up_exps",
-                 .expert_downs = "ffn_down_exps"}},
+    {.name = "granitemoe", .flags = kLlama, .read = read_granite, .tensors = experts_alone({})},
 };
 
 }  // namespace
