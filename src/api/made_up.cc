@@ -12,7 +12,7 @@ void fill_moderate(std::byte* data, std::size_t bytes) {
   std::uint32_t state = 1;
   for (std::size_t at = 0; at + 4 <= bytes; at += 4) {
     state = state * 1664525u + 1013904223u;
-    const std::uint32_t word = ((state >> 4) ^ (state << 12)) & 0x3FFF3FFFu;
+    const std::uint32_t word = (((state >> 4) ^ (state << 12)) & 0x03FF03FFu) | 0x3C003C00u;
     std::memcpy(data + at, &word, 4);
   }
 }
