@@ -23,15 +23,10 @@ Result<AdaptiveMethod> read_method(const AdaptiveConfig& config, const std::stri
   if (!mode) return tl::unexpected(mode.error());
   AdaptiveMethod method;
   method.mode = std::move(*mode);
-  for (auto [key, text] : {std::pair{"policy", &method.mode.policy}, {"of", &method.of}}) {
-    if (!json.contains(key)) continue;
-    if (!json[key].is_string())
-      return config.wrong(fmt::format("mode \"{}\": \"{}\" must be a text", name, key));
-    *text = json[key].get<std::string>();
+  if (json.contains("of")) {
+    if (!json["of"].is_string()) return config.wrong(fmt::format("mode \"{}\": \"of\" must be a text", name));
+    method.of = json["of"].get<std::string>();
   }
-  const std::string who = fmt::format("mode \"{}\"", name);
-  if (Status filled = config.fill_in(who, method.mode.policy, method.mode.missing); !filled)
-    return tl::unexpected(filled.error());
   method.left_out = why_left_out(method.mode);
   return method;
 }

@@ -2,13 +2,22 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <filesystem>
+#include <type_traits>
+#include <utility>
 
 #include "files.h"
 
 namespace coppice::app {
 
 using nlohmann::ordered_json;
+
+namespace {
+
+constexpr double kLargestWhole = 1e6;  // of what fields count; far above what they allow
+
+}  // namespace
 
 bool has_object(const ordered_json& json, const char* key) {
   return json.contains(key) && json[key].is_object();
@@ -53,9 +62,13 @@ Status ConfigText::fill_in(const std::string& who, std::string& expression,
 Status ConfigText::read_budget(const std::string& who, const ordered_json& json, DraftBudget& budget) const {
   const auto number = [&](const char* key, auto& out) -> Status {
     if (!json.contains(key)) return {};
+    using Number = std::remove_reference_t<decltype(out)>;
     if (!json[key].is_number())
       return wrong(fmt::format("{}: {} = {} must be a number", who, key, json[key].dump()));
-    out = json[key].get<std::remove_reference_t<decltype(out)>>();
+    const double value = json[key].get<double>();
+    if (std::is_integral_v<Number> && (value != std::floor(value) || std::abs(value) > kLargestWhole))
+      return wrong(fmt::format("{}: {} = {} must be a whole number", who, key, json[key].dump()));
+    out = static_cast<Number>(value);
     return {};
   };
   for (Status read :
@@ -83,9 +96,13 @@ Result<Mode> ConfigText::read_mode(const std::string& name, const ordered_json& 
   if (!json.is_object() || !json.contains("drafters") || !json["drafters"].is_string())
     return wrong(who + ": \"drafters\" must be a drafter expression");
   mode.drafters = json["drafters"].get<std::string>();
-  if (json.contains("prior") && json["prior"].is_string()) mode.prior = json["prior"].get<std::string>();
+  for (auto [key, text] : {std::pair{"prior", &mode.prior}, {"policy", &mode.policy}}) {
+    if (!json.contains(key)) continue;
+    if (!json[key].is_string()) return wrong(fmt::format("{}: \"{}\" must be a text", who, key));
+    *text = json[key].get<std::string>();
+  }
   if (name == "plain") return wrong("\"plain\" is always measured; give the mode another name");
-  for (std::string* expression : {&mode.drafters, &mode.prior}) {
+  for (std::string* expression : {&mode.drafters, &mode.prior, &mode.policy}) {
     if (Status filled = fill_in(who, *expression, mode.missing); !filled)
       return tl::unexpected(filled.error());
   }

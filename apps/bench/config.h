@@ -37,7 +37,8 @@ struct ConfigText {
   Status fill_in(const std::string& who, std::string& expression, std::vector<std::string>& missing) const;
   // Fields that are not there stay as they are; 1 to 64 nodes.
   Status read_budget(const std::string& who, const nlohmann::ordered_json& json, DraftBudget& budget) const;
-  // {"drafters", "prior", "nodes", ..., "greedy": {"nodes", ...}, "top-k": {...}}. The policy is not read.
+  // {"drafters", "prior", "policy", "nodes", ..., "greedy": {"nodes", ...}, "top-k": {...}}. Whether there is
+  // such a policy is not looked at.
   Result<Mode> read_mode(const std::string& name, const nlohmann::ordered_json& json) const;
 };
 

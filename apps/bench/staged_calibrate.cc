@@ -16,6 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr int kNodes[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
 constexpr float kPrices[] = {0.003f, 0.01f, 0.03f, 0.06f, 0.1f, 0.15f, 0.2f, 0.3f};
+constexpr const char* kFixed = "fixed";
 constexpr int kPatience = 2;  // tries in a row that are worse end a search
 
 class Calibration {
@@ -29,9 +30,13 @@ class Calibration {
     std::vector<const Mode*> modes;
     for (const Mode& mode : config_.modes) {
       const bool named = std::find(wish_.modes.begin(), wish_.modes.end(), mode.name) != wish_.modes.end();
-      if (wish_.modes.empty() ? mode.missing.empty() : named) modes.push_back(&mode);
+      // Other policies choose for themselves.
+      const bool open = mode.missing.empty() && mode.policy == kFixed;
+      if (wish_.modes.empty() ? open : named && mode.policy == kFixed) modes.push_back(&mode);
     }
-    if (modes.empty()) return fail(fmt::format("{} has no mode whose files are there", config_.path));
+    if (modes.empty())
+      return fail(
+          fmt::format("{} has no mode with the policy \"fixed\" whose files are there", config_.path));
     ordered_json text = config_.text;
     ordered_json& note = text["calibrated"];
     if (!note.is_object()) note = ordered_json::object();

@@ -4,7 +4,8 @@
 //
 //   {"files": {"draft": "models/x.gguf", ...},           a part, and the file that plays it
 //    "modes": {"draft tree": {"drafters": "model(\"{draft}\")", "prior": "", "width": 16,
-//                             "greedy": {"nodes": 8, "depth": 16, "price": 0.01}, "top-k": {...}}, ...},
+//                             "greedy": {"nodes": 8, "depth": 16, "price": 0.01}, "top-k": {...}},
+//              "auto": {"drafters": "lookup", "policy": "auto", "nodes": 16}, ...},   without "policy": fixed
 //    "mixed": "all mixed",                            the mode that trees of fixed size and sweeps are of
 //    "alone": ["draft tree"],                         whose agreement with the target is measured too
 //    "unstaged": {"staged tree": "draft tree"},       what a staged mode is compared with

@@ -119,6 +119,8 @@ class Page(page.Page):
         if text is None:
             return ""
         budget = {"nodes": 8, "depth": 16, "width": 16, "price": 0.01, **{k: v for k, v in text.items() if not isinstance(v, (str, dict))}, **text.get(sampling, {})}
+        if text.get("policy", "fixed") != "fixed":
+            return f"{text['policy']}, at most {budget['nodes']} nodes"
         return f"{budget['nodes']} nodes" + (", chain" if budget["width"] == 1 else "") + f", price {budget['price']:g}"
 
     def staged(self):

@@ -106,6 +106,9 @@ class Pages(unittest.TestCase):
                      "floor missed", "file hash `00ff`", "left out: head tree (there is no file h.gguf)", "avx2", "| staged tree | draft tree | HumanEval, raw form, greedy | 1.20 (1.20 to 1.20)",
                      "stage 0.50 of 180", "nodes, HumanEval, chat form, greedy, 1 answers: 1: 2.00x", "| raw, greedy | 2 | 9 | 0.222 | 1 of 2 |", "not calibrated"):
             self.assertIn(part, page)
+        made = recorded()
+        made["settings"]["config"]["modes"]["draft tree"].update(policy="auto", nodes=16)
+        self.assertIn("| draft tree | auto, at most 16 nodes |", self.write(made)[0])
         for figure in ("speed-0.svg", "bandwidth-0.svg", "prompts-0.svg", "entropy-0.svg", "sweep-nodes.svg", "text.svg", "texts.html"):
             self.assertIn(figure, files)
             self.assertIn(f"staged/{figure}", page)

@@ -174,6 +174,10 @@ class Staged(program.Case):
                                  ("e", '{"modes": {"x": {"drafters": "lookup", "greedy": {"nodes": 65}}}}', 'mode "x": nodes = 65; 1 to 64'),
                                  ("f", '{"modes": {"x": {"drafters": "lookup", "width": 0}}}', 'mode "x": speculation.width = 0'),
                                  ("g", '{"modes": {"x": {"drafters": "lookup", "price": "low"}}}', 'mode "x": price = "low" must be a number'),
+                                 ("n", '{"modes": {"x": {"drafters": "lookup", "nodes": 4.5}}}', 'mode "x": nodes = 4.5 must be a whole number'),
+                                 ("o", '{"modes": {"x": {"drafters": "lookup", "nodes": 1e30}}}', 'mode "x": nodes = 1e\\+30 must be a whole number'),
+                                 ("p", '{"modes": {"x": {"drafters": "lookup", "policy": "fast"}}}', 'mode "x": .*fast'),
+                                 ("q", '{"modes": {"x": {"drafters": "lookup", "policy": 3}}}', 'mode "x": "policy" must be a text'),
                                  ("h", '{"modes": {"x": {"drafters": "lookup"}}, "mixed": "y"}', '"mixed" names no mode: "y"'),
                                  ("i", '{"modes": {"x": {"drafters": "lokup"}}}', 'mode "x": there is no drafter `lokup`'),
                                  ("j", '{"modes": {"plain": {"drafters": "lookup"}}}', '"plain" is always measured')):
