@@ -66,18 +66,28 @@ def hindsight(page):
 
 
 def compute(page):
-    """The fitted policy's draft compute and length against the fixed full draft, and against its own draft at full capacity."""
+    """The fitted policy's draft compute and length against the fixed full draft, and against its own draft at full capacity. Where the analyser
+    chose the target alone there is neither, so the answers that were drafted for stand beside all of them."""
     lines = []
     capacity = page.config.get("capacity", "")
     beside = [(key[1], table, page.full) for key, table in page.all.items()] + [(key[1], table, capacity) for key, table in page.all_ablations.items()]
     for sampling, table, full in beside:
         if FITTED not in table or full not in table or not answers.draft_bytes(table[full]):
             continue
-        share = answers.draft_bytes(table[FITTED]) / answers.draft_bytes(table[full])
-        length = answers.accepted_length(table[FITTED]) / answers.accepted_length(table[full])
-        lines.append(row(f"{FITTED}: draft compute of {full}'s", f"all, {sampling}", f"at most {COMPUTE}", f"{share:.2f}", "reached" if share <= COMPUTE else "missed"))
-        lines.append(row(f"{FITTED}: tokens a pass of {full}'s", f"all, {sampling}", f"at least {LENGTH}", f"{length:.2f}", "reached" if length >= LENGTH else "missed"))
+        drafted = [a for a in table[FITTED] if not a.analyser or a.analyser["led"]]
+        lines += shares(table[FITTED], table[full], full, f"all, {sampling}")
+        if 0 < len(drafted) < len(table[FITTED]):
+            lines += shares(drafted, table[full], full, f"the {len(drafted)} of {len(table[FITTED])} that were drafted for, {sampling}")
     return lines
+
+
+def shares(own, others, full, where):
+    pairs = answers.paired(own, others, lambda a: a)
+    own, others = [a for a, _ in pairs], [b for _, b in pairs]
+    share = answers.draft_bytes(own) / answers.draft_bytes(others)
+    length = answers.accepted_length(own) / answers.accepted_length(others)
+    return [row(f"{FITTED}: draft compute of {full}'s", where, f"at most {COMPUTE}", f"{share:.2f}", "reached" if share <= COMPUTE else "missed"),
+            row(f"{FITTED}: tokens a pass of {full}'s", where, f"at least {LENGTH}", f"{length:.2f}", "reached" if length >= LENGTH else "missed")]
 
 
 def choice(page):
