@@ -96,10 +96,10 @@ Result<Mode> ConfigText::read_mode(const std::string& name, const ordered_json& 
   if (!json.is_object() || !json.contains("drafters") || !json["drafters"].is_string())
     return wrong(who + ": \"drafters\" must be a drafter expression");
   mode.drafters = json["drafters"].get<std::string>();
-  for (auto [key, text] : {std::pair{"prior", &mode.prior}, {"policy", &mode.policy}}) {
+  for (auto [key, value] : {std::pair{"prior", &mode.prior}, {"policy", &mode.policy}}) {
     if (!json.contains(key)) continue;
     if (!json[key].is_string()) return wrong(fmt::format("{}: \"{}\" must be a text", who, key));
-    *text = json[key].get<std::string>();
+    *value = json[key].get<std::string>();
   }
   if (name == "plain") return wrong("\"plain\" is always measured; give the mode another name");
   for (std::string* expression : {&mode.drafters, &mode.prior, &mode.policy}) {
