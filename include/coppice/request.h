@@ -28,6 +28,14 @@ enum class StopReason {
 };
 std::string_view to_string(StopReason reason);
 
+// Why a request failed on the way: by whom it can be mended.
+enum class FailureKind {
+  none,
+  nothing_to_draw,  // its grammar, its bans or the logits leave no token: its sender, who may ask for less
+  drafter,          // a drafter refused to begin: whoever wrote or chose it
+  engine            // a pass or the cache: memory is out, or this is a bug of ours
+};
+
 inline constexpr int kFromTarget = -1;
 
 struct EmittedToken {
@@ -87,7 +95,8 @@ struct Generation {
   std::string text;                  // whole answer, without the stop string or the end-of-text token
   std::vector<EmittedToken> tokens;  // every token drawn, the end-of-text token included
   StopReason stop = StopReason::none;
-  std::string error;  // with StopReason::failed: the sentence
+  std::string error;  // with StopReason::failed: the sentence, and the kind
+  FailureKind failure = FailureKind::none;
   Stats stats;
 };
 

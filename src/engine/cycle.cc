@@ -40,7 +40,7 @@ bool Engine::step() {
   for (auto& entry : active_) {
     Active& request = *entry;
     if (!passed) {
-      finish(request, StopReason::failed, passed.error().message);
+      fail_request(request, FailureKind::engine, passed.error());
     } else if (draws(request)) {
       charge(request, pass);
       accept(request, pass);
@@ -199,7 +199,7 @@ void Engine::accept(Active& request, PassCosts& pass) {
     nodes[depth] = node;
     auto drawn = draw(request, node);
     if (!drawn) {
-      finish(request, StopReason::failed, drawn.error().message);
+      fail_request(request, FailureKind::nothing_to_draw, drawn.error());  // a draw knows no other error
       break;
     }
     last = drawn->token;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "engine/measure_costs.h"
+#include "policy/fitted_file.h"
 
 namespace coppice::core {
 namespace {
@@ -34,7 +35,11 @@ void add_drafters(const Grower& grower, double target_bytes, PolicySetup& setup)
 
 // Without drafters there is nothing to decide, and nothing is measured.
 Result<ChosenPolicy> policy_of(const EngineSetup& setup) {
-  return choose_policy(setup.grower ? setup.speculation.policy : "fixed");
+  if (!setup.grower) return choose_policy("fixed");
+  COPPICE_TRY(ChosenPolicy chosen, choose_policy(setup.speculation.policy));
+  // A grower may have been made of other things than an expression; then no file lies beside it.
+  if (const auto mix = parse_drafters(setup.speculation.drafters)) begin_with_fitted(*mix, chosen);
+  return chosen;
 }
 
 Result<std::unique_ptr<Policy>> make_policy(EngineSetup& setup, const ChosenPolicy& chosen,
@@ -255,7 +260,7 @@ bool Engine::start(Active& request) {
   const std::size_t most = reserved_positions(request.request);
   auto lease = sequences_.take(request.request.prompt, static_cast<int>(most));
   if (!lease) {
-    if (active_.empty()) finish(request, StopReason::failed, lease.error().message);
+    if (active_.empty()) fail_request(request, FailureKind::engine, lease.error());
     return false;
   }
   request.sequence = lease->sequence;
@@ -288,16 +293,21 @@ bool Engine::start(Active& request) {
     if (!begun) {
       free_slots_.push_back(request.slot);
       request.slot = -1;  // nothing to end there
-      finish(request, StopReason::failed, begun.error().message);
+      fail_request(request, FailureKind::drafter, begun.error());
     }
   }
   return true;
 }
 
-void Engine::finish(Active& request, StopReason reason, std::string error) {
+void Engine::finish(Active& request, StopReason reason) {
   request.done = true;
   request.generation.stop = reason;
-  request.generation.error = std::move(error);
+}
+
+void Engine::fail_request(Active& request, FailureKind kind, const Error& error) {
+  finish(request, StopReason::failed);
+  request.generation.failure = kind;
+  request.generation.error = error.message;
 }
 
 void Engine::note_trouble(Active& request) const {

@@ -100,7 +100,8 @@ class Engine {
   void observe(Active& request, int first, bool guessed);
   void trace(Active& request, const Decoding& decoding, std::span<const int> path, Token drawn);
   void report(Active& request, int first);
-  void finish(Active& request, StopReason reason, std::string error = {});
+  void finish(Active& request, StopReason reason);
+  void fail_request(Active& request, FailureKind kind, const Error& error);
   void note_trouble(Active& request) const;
   void close(Active& request);
   void retire();

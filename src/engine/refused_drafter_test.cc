@@ -58,6 +58,7 @@ TEST(RefusedDrafter, FailsItsRequestAndNotTheNext) {
     const auto refused = engine->take(first), answered = engine->take(second);
     ASSERT_TRUE(refused && answered);
     EXPECT_EQ(refused->stop, StopReason::failed);
+    EXPECT_EQ(refused->failure, FailureKind::drafter) << "and nothing its sender could change";
     EXPECT_NE(refused->error.find("not in the mood"), std::string::npos) << refused->error;
     EXPECT_EQ(answered->stop, StopReason::max_tokens);
     EXPECT_EQ(answered->tokens.size(), 4u);

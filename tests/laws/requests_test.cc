@@ -76,6 +76,7 @@ TEST(Requests, AFailedOneSaysWhyAndTheNextStartsAnew) {
   std::iota(impossible.sampling.banned.begin(), impossible.sampling.banned.end(), 0);
   const Generation failed = finish(*engine, submit(*engine, impossible));
   EXPECT_EQ(failed.stop, StopReason::failed);
+  EXPECT_EQ(failed.failure, FailureKind::nothing_to_draw);
   EXPECT_NE(failed.error.find("no token can be drawn"), std::string::npos) << failed.error;
   EXPECT_EQ(ids_of(finish(*engine, submit(*engine, request_of(c)))), run(model, c).ids);
 }
