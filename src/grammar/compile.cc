@@ -306,9 +306,11 @@ tl::unexpected<Error> Compiler::refuse_all() const {
     next = endless_call(*next);
   }
   const std::string name = shortened(raw_.rules[named].name);
+  const std::string& why = raw_.rules[named].why;
+  const std::string contradicts = "contradicts itself" + (why.empty() ? why : ": " + why);
   return fail(fmt::format("no text at all is allowed: {}{} {} {}", where(raw_.rules[named]),
                           of_schema(name) ? "the schema at" : "rule", name,
-                          next ? "goes on for ever" : "contradicts itself"));
+                          next ? "goes on for ever" : contradicts));
 }
 
 // Edges into what never ends are dropped. A position that only they led to is never reached; it stays, empty.

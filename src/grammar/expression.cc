@@ -6,6 +6,7 @@
 namespace coppice::core::grammar {
 namespace {
 
+constexpr std::size_t kLongestWhy = 300;  // bytes; more reasons say nothing more
 constexpr std::uint64_t kMostSize = std::numeric_limits<std::uint32_t>::max();
 
 std::uint32_t saturated(std::uint64_t size) { return static_cast<std::uint32_t>(std::min(size, kMostSize)); }
@@ -45,10 +46,17 @@ ExpressionId RuleSet::repeat(ExpressionId part, int least, int most) {
   return add({.kind = Expression::Kind::repeat, .a = least, .b = most}, {part});
 }
 
+void RuleSet::add_why(RuleId rule, std::string_view why) {
+  std::string& text = rules_[static_cast<std::size_t>(rule)].why;
+  if (why.empty() || text.size() > kLongestWhy) return;
+  if (!text.empty()) text += "; ";
+  text += why;
+}
+
 ExpressionId RuleSet::call(RuleId rule) { return add({.kind = Expression::Kind::call, .a = rule}, {}); }
 
 RuleId RuleSet::add_rule(std::string name) {
-  rules_.push_back({std::move(name), 0, -1});
+  rules_.push_back({std::move(name), 0, "", -1});
   return static_cast<RuleId>(rules_.size()) - 1;
 }
 

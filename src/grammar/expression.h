@@ -27,7 +27,8 @@ struct Expression {
 
 struct Rule {
   std::string name;
-  int line = 0;  // where it is defined, of a text; 0: made up
+  int line = 0;     // where it is defined, of a text; 0: made up
+  std::string why;  // what of it allows no text, as far as that was noticed; empty: nothing
   ExpressionId body = -1;
 };
 
@@ -47,6 +48,7 @@ class RuleSet {
 
   RuleId add_rule(std::string name);
   void define(RuleId rule, ExpressionId body) { rules_[static_cast<std::size_t>(rule)].body = body; }
+  void add_why(RuleId rule, std::string_view why);
   void set_line(RuleId rule, int line) { rules_[static_cast<std::size_t>(rule)].line = line; }
 
   // More nodes than any grammar that could be compiled needs: whoever builds should stop.

@@ -90,8 +90,11 @@ Result<JsonCompiler::Alternatives> JsonCompiler::all_of_both(const Alternatives&
         where, fmt::format("the combinations multiply to more than {} alternatives", kMostAlternatives));
   for (const Json& x : a) {
     for (const Json& y : b) {
-      COPPICE_TRY(std::optional<Json> one, merge_schemas(x, y, where));
-      if (one) out.push_back(std::move(*one));
+      COPPICE_TRY(Merged both, merge_schemas(x, y, where));
+      if (both.schema)
+        out.push_back(std::move(*both.schema));
+      else
+        unmergeable_ = std::move(both.why);
     }
   }
   return out;
@@ -99,7 +102,11 @@ Result<JsonCompiler::Alternatives> JsonCompiler::all_of_both(const Alternatives&
 
 Result<JsonCompiler::Alternatives> JsonCompiler::alternatives(const Json& schema, const std::string& where,
                                                               int depth) {
-  if (schema.is_boolean()) return schema.get<bool>() ? Alternatives{Json::object()} : Alternatives{};
+  if (schema.is_boolean()) {
+    if (schema.get<bool>()) return Alternatives{Json::object()};
+    unmergeable_ = fmt::format("{} is false", shortened(where));
+    return Alternatives{};
+  }
   if (!schema.is_object()) return refuse_schema(where, "a schema is an object, true or false");
   if (depth > kMostCombined || ++combined_ > kMostWork)
     return refuse_schema(where, "combined schemas are nested too deeply, or refer to themselves");

@@ -24,6 +24,8 @@ class JsonCompiler {
  private:
   using Alternatives = std::vector<Json>;  // schemas without $ref, allOf, anyOf and oneOf; one must hold
 
+  // No value; `why` is for the error, where nothing else of the schema at hand has one.
+  ExpressionId impossible(std::string_view why);
   // A value that is valid under the schema: a call of its rule.
   Result<ExpressionId> value(const Json& schema, const std::string& where);
   Result<ExpressionId> body(const Json& schema, const std::string& where);
@@ -59,6 +61,8 @@ class JsonCompiler {
   JsonText json_;
   std::map<const Json*, RuleId> known_;
   std::deque<Json> merged_;  // schemas that were made here; they stay where they are
+  RuleId rule_ = -1;         // of the schema at hand
+  std::string unmergeable_;  // why the last two schemas had nothing in common
   int depth_ = 0;
   int combined_ = 0;  // schemas, so far
 };

@@ -170,6 +170,11 @@ int count_of(const Json& schema, std::string_view keyword, int otherwise) {
   return static_cast<int>(std::min(value->get<double>(), double{kMostCount}));
 }
 
+std::string crossed(const Json& schema, std::string_view least, std::string_view most) {
+  return fmt::format("{} {} is more than {} {}", least, find_keyword(schema, least)->dump(), most,
+                     find_keyword(schema, most)->dump());
+}
+
 std::string below(const std::string& where, std::string_view key) {
   std::string out = where + "/";
   for (const char c : key) {

@@ -20,6 +20,9 @@ const Json* find_keyword(const Json& schema, std::string_view keyword);
 int count_of(const Json& schema, std::string_view keyword, int otherwise);
 inline constexpr int kMostCount = 1'000'000;
 
+// "minItems 3 is more than maxItems 2", of two keywords that are there.
+std::string crossed(const Json& schema, std::string_view least, std::string_view most);
+
 // The pointer of a part.
 std::string below(const std::string& where, std::string_view key);
 

@@ -173,6 +173,14 @@ Result<bool> merge_keyword(const Keyword& keyword, const Json& a, const Json& b,
   return true;
 }
 
+// Of a keyword that both have, and whose values exclude each other.
+std::string nothing_common(const Keyword& keyword, const Json& a, const Json& b) {
+  if (keyword.rule != Merge::types)
+    return fmt::format("{} is said twice, and no value is in both", keyword.name);
+  return fmt::format("{} is said twice: {} and {} have nothing in common", keyword.name,
+                     fmt::join(types_of(a), " or "), fmt::join(types_of(b), " or "));
+}
+
 // A const is an enum of one; nullable is part of the types.
 Json simplified(Json schema) {
   if (const Json* one = find(schema, "const")) {
@@ -189,7 +197,7 @@ Json simplified(Json schema) {
 
 }  // namespace
 
-Result<std::optional<Json>> merge_schemas(const Json& first, const Json& second, const std::string& where) {
+Result<Merged> merge_schemas(const Json& first, const Json& second, const std::string& where) {
   const Json a = simplified(first), b = simplified(second);
   Json out = Json::object();
   for (const Keyword& keyword : kKeywords) {
@@ -198,7 +206,7 @@ Result<std::optional<Json>> merge_schemas(const Json& first, const Json& second,
     if (keyword.rule == Merge::ignored || (x == nullptr && y == nullptr)) continue;
     if (x != nullptr && y != nullptr) {
       COPPICE_TRY(const bool possible, merge_keyword(keyword, a, b, out, where));
-      if (!possible) return std::optional<Json>();
+      if (!possible) return Merged{std::nullopt, nothing_common(keyword, a, b)};
     } else {
       out[std::string(keyword.name)] = x != nullptr ? *x : *y;
     }
@@ -207,7 +215,7 @@ Result<std::optional<Json>> merge_schemas(const Json& first, const Json& second,
       (find(b, "patternProperties") != nullptr && find(a, "properties") != nullptr))
     return refuse_schema(where, "patternProperties and properties of one object cannot both be kept");
   merge_properties(a, b, out);
-  return std::optional<Json>(std::move(out));
+  return Merged{std::move(out), ""};
 }
 
 }  // namespace coppice::core::grammar

@@ -10,9 +10,12 @@
 
 namespace coppice::core::grammar {
 
-// Neither has $ref, allOf, anyOf or oneOf. Empty: nothing is valid under both. Refuses, at `where`, what one
-// schema cannot say.
-Result<std::optional<Json>> merge_schemas(const Json& a, const Json& b, const std::string& where);
+// Neither has $ref, allOf, anyOf or oneOf. Refuses, at `where`, what one schema cannot say.
+struct Merged {
+  std::optional<Json> schema;  // empty: nothing is valid under both
+  std::string why;             // then: the keyword that says so
+};
+Result<Merged> merge_schemas(const Json& a, const Json& b, const std::string& where);
 
 // "type" as a list; empty: there is none. Integers are among numbers.
 std::vector<std::string> types_of(const Json& schema);

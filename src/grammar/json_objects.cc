@@ -15,6 +15,11 @@ namespace {
 constexpr std::size_t kLongestName = 200;  // bytes of a property's name, beside additional ones
 constexpr std::size_t kMostPrefix = 200;   // items with a schema of their own
 
+// A member that is not named takes its schema from additionalProperties, and stands under `required`.
+std::string forbidden_by(const std::string& place) {
+  return place.ends_with("/required") ? "additionalProperties" : shortened(place);
+}
+
 }  // namespace
 
 // The members of an object: those that are named, in order, then any number of others.
@@ -26,7 +31,7 @@ struct JsonCompiler::Members {
   std::vector<Named> named;
   std::vector<std::string> names;
   std::optional<ExpressionId> other;  // none: it is closed
-  bool impossible = false;            // a required one cannot be
+  std::string impossible;             // why a required one cannot be; empty: all can
   int required() const {
     return static_cast<int>(
         std::count_if(named.begin(), named.end(), [](const Named& n) { return n.required; }));
@@ -36,16 +41,19 @@ struct JsonCompiler::Members {
 Result<ExpressionId> JsonCompiler::object(const Json& schema, const std::string& where) {
   if (find_keyword(schema, "patternProperties") != nullptr) return pattern_members(schema, where);
   COPPICE_TRY(const Members members, members_of(schema, where));
-  if (members.impossible) return rules_.nothing();
+  if (!members.impossible.empty()) return impossible(members.impossible);
   if (members.named.empty()) {
     const int least = count_of(schema, "minProperties", 0);
     const int most = count_of(schema, "maxProperties", kForever);
-    if (most != kForever && most < least) return rules_.nothing();
+    if (most != kForever && most < least)
+      return impossible(crossed(schema, "minProperties", "maxProperties"));
     if (least > 1)
       return refuse_schema(below(where, "minProperties"),
                            "of members without names a grammar can ask for one at most, for it cannot see "
                            "that two have the same name");
-    if (!members.other) return least > 0 ? rules_.nothing() : json_.wrapped('{', rules_.empty(), '}');
+    if (!members.other && least > 0)
+      return impossible("minProperties wants members, and additionalProperties and properties allow none");
+    if (!members.other) return json_.wrapped('{', rules_.empty(), '}');
     return json_.wrapped('{', json_.list(*members.other, least, most), '}');
   }
   COPPICE_TRY_STATUS(check_member_counts(schema, where, members));
@@ -75,7 +83,9 @@ Result<JsonCompiler::Members> JsonCompiler::members_of(const Json& schema, const
   const auto add = [&](const std::string& name, const Json& of, const std::string& place) -> Status {
     out.names.push_back(name);
     if (of == Json(false)) {
-      out.impossible = out.impossible || is_required(name);
+      if (is_required(name))
+        out.impossible =
+            fmt::format("required names {}, which {} forbids", shortened(name), forbidden_by(place));
       return {};
     }
     COPPICE_TRY(const ExpressionId made, value(of, place));
@@ -135,7 +145,7 @@ Result<ExpressionId> JsonCompiler::pattern_members(const Json& schema, const std
   COPPICE_TRY(const ExpressionId inner, value(patterns.begin().value(), below(place, text)));
   const ExpressionId member = json_.member(json_.quoted(pattern->inside), inner);
   const int most = count_of(schema, "maxProperties", kForever);
-  if (most != kForever && most < least) return rules_.nothing();
+  if (most != kForever && most < least) return impossible(crossed(schema, "minProperties", "maxProperties"));
   return json_.wrapped('{', json_.list(member, least, most), '}');
 }
 
@@ -187,7 +197,11 @@ Result<ExpressionId> JsonCompiler::array(const Json& schema, const std::string& 
   int most = count_of(schema, "maxItems", kForever);
   if (items != nullptr && *items == Json(false))
     most = most == kForever ? static_cast<int>(named) : std::min(most, static_cast<int>(named));
-  if (most != kForever && most < least) return rules_.nothing();
+  if (most != kForever && most < least)
+    return impossible(
+        most == count_of(schema, "maxItems", kForever)
+            ? crossed(schema, "minItems", "maxItems")
+            : fmt::format("minItems {} is more than the {} items there are schemas for", least, most));
   ExpressionId rest = json_.any_value();
   if (items != nullptr && !items->is_boolean()) {
     COPPICE_TRY(rest, value(*items, rest_at));

@@ -31,6 +31,39 @@ Limits limits_of(const Json& schema, std::string_view inclusive, std::string_vie
   return out;
 }
 
+// No number is between them.
+bool crossed(const Limits& low, const Limits& high) {
+  for (const Json* from : {low.inclusive, low.exclusive}) {
+    for (const Json* to : {high.inclusive, high.exclusive}) {
+      if (from == nullptr || to == nullptr) continue;
+      const bool open = from == low.exclusive || to == high.exclusive;
+      if (*from > *to || (open && *from == *to)) return true;
+    }
+  }
+  return false;
+}
+
+// "minimum 3 and maximum 1": the ends of a range, as the schema says them.
+std::string ends_said(const Json& schema, bool whole) {
+  std::string out;
+  for (const char* name : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "format"}) {
+    const Json* there = find_keyword(schema, name);
+    if (there == nullptr || (name == std::string_view("format") && !whole)) continue;
+    out += fmt::format("{}{} {}", out.empty() ? "" : " and ", name, shortened(there->dump()));
+  }
+  return out;
+}
+
+// An end that no integer reaches which can be kept; `end`: "Minimum" or "Maximum".
+tl::unexpected<Error> too_long(const Json& schema, const Limits& limits, const std::string& end,
+                               const std::string& where) {
+  const std::string inclusive = end == "Minimum" ? "minimum" : "maximum";
+  const bool newer =
+      limits.exclusive != nullptr && limits.exclusive == find_keyword(schema, "exclusive" + end);
+  return refuse_schema(below(where, newer ? "exclusive" + end : inclusive),
+                       "beyond it all whole numbers have more than 18 digits, which cannot be kept");
+}
+
 // The least whole number that is at least (or above) a limit, within what integers can be.
 std::int64_t from_below(const Json& limit, bool exclusive) {
   constexpr double kMost = static_cast<double>(kMostInteger);
@@ -58,7 +91,7 @@ std::int64_t from_above(const Json& limit, bool exclusive) {
 
 Result<ExpressionId> JsonCompiler::string(const Json& schema, const std::string& where) {
   const int least = count_of(schema, "minLength", 0), most = count_of(schema, "maxLength", kForever);
-  if (most != kForever && most < least) return rules_.nothing();
+  if (most != kForever && most < least) return impossible(crossed(schema, "minLength", "maxLength"));
   const Json* pattern = find_keyword(schema, "pattern");
   const Json* format = find_keyword(schema, "format");
   if (format != nullptr && *format == Json("password")) format = nullptr;  // how it is shown
@@ -103,9 +136,9 @@ Result<ExpressionId> JsonCompiler::integer(const Json& schema, const std::string
     least = std::max<std::int64_t>(least, -2147483648);
     most = std::min<std::int64_t>(most, 2147483647);
   }
-  if (least > kMostInteger || most < -kMostInteger)
-    return refuse_schema(where,
-                         "an end of the integer's range has more than 18 digits, which cannot be kept");
+  if (least > kMostInteger) return too_long(schema, low, "Minimum", where);
+  if (most < -kMostInteger) return too_long(schema, high, "Maximum", where);
+  if (least > most) return impossible(ends_said(schema, true) + " leave no whole number");
   if (least == -kMostInteger && most == kMostInteger) return json_.any_integer();
   return integers_between(rules_, least, most);
 }
@@ -135,6 +168,7 @@ Result<ExpressionId> JsonCompiler::number(const Json& schema, const std::string&
   COPPICE_TRY_STATUS(take(most, high.inclusive, false, false, "maximum"));
   COPPICE_TRY_STATUS(take(most, high.exclusive, true, false, "exclusiveMaximum"));
   if (!least.there && !most.there) return json_.any_number();
+  if (crossed(low, high)) return impossible(ends_said(schema, false) + " leave no number");
   return numbers_between(rules_, least, most);
 }
 

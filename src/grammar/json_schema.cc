@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "base/check.h"
+#include "base/json_depth.h"
 #include "grammar/json_compiler.h"
 #include "grammar/json_keywords.h"
 #include "grammar/json_merge.h"
@@ -61,6 +63,10 @@ std::vector<std::string> types_spoken_of(const Json& schema) {
   return out;
 }
 
+const char* const_or_enum(const Json& schema) {
+  return find_keyword(schema, "const") != nullptr ? "const" : "enum";
+}
+
 bool is_of(const Json& value, const std::string& type) {
   if (type == "object") return value.is_object();
   if (type == "array") return value.is_array();
@@ -77,7 +83,8 @@ bool is_of(const Json& value, const std::string& type) {
 }  // namespace
 
 Result<ExpressionId> JsonCompiler::value(const Json& schema, const std::string& where) {
-  if (schema.is_boolean()) return schema.get<bool>() ? json_.any_value() : rules_.nothing();
+  if (schema.is_boolean())
+    return schema.get<bool>() ? json_.any_value() : impossible(fmt::format("{} is false", shortened(where)));
   if (!schema.is_object()) return refuse_schema(where, "a schema is an object, true or false");
   if (const auto there = known_.find(&schema); there != known_.end()) return rules_.call(there->second);
   if (rules_.full() || rules_.rules().size() > kMostRules)
@@ -87,10 +94,17 @@ Result<ExpressionId> JsonCompiler::value(const Json& schema, const std::string& 
                          fmt::format("schemas are nested too deeply; {} levels are possible", kMostNested));
   const RuleId rule = rules_.add_rule(where);
   known_.emplace(&schema, rule);
+  const RuleId outer = std::exchange(rule_, rule);
   COPPICE_TRY(const ExpressionId made, body(schema, where));
   rules_.define(rule, made);
+  rule_ = outer;
   --depth_;
   return rules_.call(rule);
+}
+
+ExpressionId JsonCompiler::impossible(std::string_view why) {
+  if (rule_ >= 0) rules_.add_why(rule_, why);
+  return rules_.nothing();
 }
 
 Result<ExpressionId> JsonCompiler::body(const Json& schema, const std::string& where) {
@@ -110,6 +124,7 @@ Result<ExpressionId> JsonCompiler::body(const Json& schema, const std::string& w
     combined = combined || find_keyword(schema, name) != nullptr;
   if (!combined) return plain(schema, where);
   COPPICE_TRY(Alternatives all, alternatives(schema, where, 0));
+  if (all.empty()) return impossible(unmergeable_);
   std::vector<ExpressionId> choices;
   for (Json& one : all) {
     merged_.push_back(std::move(one));
@@ -163,6 +178,11 @@ Result<ExpressionId> JsonCompiler::one_of(const Json& values, const Json& schema
     else
       texts.push_back(value.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
+  if (choices.empty() && texts.empty())
+    return impossible(values.empty()    ? "enum has no values"
+                      : both != nullptr ? "const is not among enum, or not of its type"
+                                        : fmt::format("no value of {} is of type {}", const_or_enum(schema),
+                                                      fmt::join(types, " or ")));
   choices.push_back(rules_.texts(std::move(texts)));
   return rules_.choice(choices);
 }
@@ -232,31 +252,12 @@ Result<Json> parse_json(std::string_view text) {
   }
 }
 
-// Reading it is safe at any depth; what comes after goes through it recursively.
-bool too_deep(std::string_view text) {
-  constexpr int kMostBrackets = 1000;
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMostBrackets) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 Result<Compiled> compile_json_schema(std::string_view text) {
-  if (too_deep(text)) return fail("the schema is nested too deeply");
+  constexpr int kMostBrackets =
+      1000;  // reading it is safe at any depth; what comes after goes through it recursively
+  if (json_deeper_than(text, kMostBrackets)) return fail("the schema is nested too deeply");
   COPPICE_TRY(const Json document, parse_json(text));
   JsonCompiler compiler(document);
   COPPICE_TRY(const RuleId root, compiler.run());

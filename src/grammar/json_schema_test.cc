@@ -225,13 +225,16 @@ TEST(JsonSchema, WhatCannotBeKeptIsRefusedByNameAndPlace) {
       {R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})",
        "no text at all is allowed: the schema at #/properties/a goes on for ever"},
       {R"({"allOf": [{"type": "string"}, {"type": "integer"}]})",
-       "no text at all is allowed: the schema at # contradicts itself"},
+       "no text at all is allowed: the schema at # contradicts itself: type is said twice: string and "
+       "integer have "
+       "nothing in common"},
       {R"({"properties": {"a": {"minLength": 5, "maxLength": 2}}, "required": ["a"]})",
-       "no text at all is allowed: the schema at #/properties/a contradicts itself"},
+       "no text at all is allowed: the schema at #/properties/a contradicts itself: minLength 5 is more than "
+       "maxLength 2"},
       {R"({"type": "array", "items": {"enum": []}, "minItems": 3})",
-       "no text at all is allowed: the schema at #/items contradicts itself"},
+       "no text at all is allowed: the schema at #/items contradicts itself: enum has no values"},
       {R"({"type": "integer", "minimum": 1000000000000000000000000000000})",
-       "the schema at #: an end of the integer's range has more than 18 digits, which cannot be kept"},
+       "the schema at #/minimum: beyond it all whole numbers have more than 18 digits, which cannot be kept"},
       {R"({"type": "string", "items": {}, "type": "number"})",
        "the schema has the key type twice in one object; once is right"},
       {R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})",
@@ -248,6 +251,44 @@ TEST(JsonSchema, WhatCannotBeKeptIsRefusedByNameAndPlace) {
   EXPECT_NE(refusal(compile_json_schema(R"({"type": "string", "format": "iso-week"})"))
                 .find("iso-week is not known; there are date, "),
             std::string::npos);
+}
+
+TEST(JsonSchema, WhatContradictsItselfNamesTheKeywords) {
+  const std::pair<const char*, const char*> refused[] = {
+      {R"({"type": "integer", "minimum": 3, "maximum": 1})", "minimum 3 and maximum 1 leave no whole number"},
+      {R"({"type": "integer", "minimum": 0.2, "exclusiveMaximum": 1})",
+       "minimum 0.2 and exclusiveMaximum 1 leave no whole number"},
+      {R"({"type": "integer", "format": "int32", "minimum": 3000000000})",
+       "minimum 3000000000 and format \"int32\" leave no whole number"},
+      {R"({"type": "number", "minimum": 2, "exclusiveMaximum": 2})",
+       "minimum 2 and exclusiveMaximum 2 leave no number"},
+      {R"({"type": "array", "minItems": 3, "maxItems": 2})", "minItems 3 is more than maxItems 2"},
+      {R"({"type": "array", "prefixItems": [{}], "items": false, "minItems": 2})",
+       "minItems 2 is more than the 1 items there are schemas for"},
+      {R"({"type": "object", "minProperties": 2, "maxProperties": 1})",
+       "minProperties 2 is more than maxProperties 1"},
+      {R"({"type": "object", "additionalProperties": false, "minProperties": 1})",
+       "minProperties wants members, and additionalProperties and properties allow none"},
+      {R"({"type": "object", "additionalProperties": false, "required": ["a"]})",
+       "required names a, which additionalProperties forbids"},
+      {R"({"properties": {"a": false}, "required": ["a"]})",
+       "required names a, which #/properties/a forbids"},
+      {R"({"type": "string", "enum": [1, 2]})", "no value of enum is of type string"},
+      {R"({"type": "string", "const": 1})", "no value of const is of type string"},
+      {R"({"const": 1, "enum": [2]})", "const is not among enum, or not of its type"},
+      {R"({"allOf": [{"enum": [1]}, {"enum": [2]}]})", "enum is said twice, and no value is in both"},
+      {R"({"allOf": [{"type": "string"}, false]})", "#/allOf/1 is false"},
+  };
+  for (const auto& [text, why] : refused) {
+    const std::string wanted = "no text at all is allowed: the schema at # contradicts itself: ";
+    EXPECT_EQ(refusal(compile_json_schema(text)), wanted + why) << text;
+  }
+  EXPECT_EQ(refusal(compile_json_schema(
+                R"({"anyOf": [false, {"type": "string", "minLength": 2, "maxLength": 1}]})")),
+            "no text at all is allowed: the schema at #/anyOf/1 contradicts itself: minLength 2 is more than "
+            "maxLength 1");
+  EXPECT_EQ(refusal(compile_json_schema(R"({"anyOf": [{"enum": []}, {"type": "null"}]})")), "compiled")
+      << "one way out is enough";
 }
 
 TEST(JsonSchema, HostileOnesAreRefusedSoonAndWithASentence) {

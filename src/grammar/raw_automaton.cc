@@ -41,12 +41,13 @@ class Writer {
     return static_cast<RawState>(out_.states.size()) - 1;
   }
 
-  std::uint32_t new_rule(std::string name, int line, ExpressionId body) {
+  std::uint32_t new_rule(const Rule& from) {
     RawAutomaton::Rule rule;
-    rule.name = std::move(name);
-    rule.line = line;
+    rule.name = from.name;
+    rule.why = from.why;
+    rule.line = from.line;
     out_.rules.push_back(std::move(rule));
-    bodies_.push_back(body);
+    bodies_.push_back(from.body);
     return static_cast<std::uint32_t>(bodies_.size()) - 1;
   }
 
@@ -55,7 +56,7 @@ class Writer {
     if (known == kNone) {
       const Rule& from = rules_.rules()[static_cast<std::size_t>(rule)];
       COPPICE_CHECK(from.body >= 0);
-      known = new_rule(from.name, from.line, from.body);
+      known = new_rule(from);
     }
     return known;
   }
@@ -103,7 +104,7 @@ class Writer {
     std::uint32_t rule = kNone;
     // What is large and repeated often becomes a rule, so that its size and the count add up and do not
     // multiply.
-    if (rules_[part].size > kSmall && copies > 2) rule = new_rule("(a repeated part)", 0, part);
+    if (rules_[part].size > kSmall && copies > 2) rule = new_rule({"(a repeated part)", 0, "", part});
     const auto once = [&](RawState a, RawState b) {
       if (rule == kNone)
         write(part, a, b);

@@ -24,7 +24,7 @@ struct RawAutomaton {
   };
   struct Rule {
     RawState start = 0, end = 0;
-    std::string name;
+    std::string name, why;
     int line = 0;
     bool may_be_empty = false;
   };
