@@ -111,6 +111,7 @@ Result<ModelOptions> ModelFlags::options() const {
   auto chat = chat_template();
   if (!chat) return tl::unexpected(chat.error());
   options.chat_template = std::move(*chat);
+  if (Status right = options.validate(); !right) return tl::unexpected(right.error());
   return options;
 }
 
@@ -270,6 +271,7 @@ Result<Speculation> SpeculationFlags::resolve() const {
   Speculation out = speculation;
   if (plain) out.drafters = "none";
   if (Status valid = out.validate(); !valid) return tl::unexpected(name_the_option(valid.error()));
+  if (Status right = check_drafters(out.drafters); !right) return tl::unexpected(right.error());
   return out;
 }
 

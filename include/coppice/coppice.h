@@ -16,4 +16,5 @@
 #include <coppice/stats.h>
 #include <coppice/token.h>
 #include <coppice/token_texts.h>
+#include <coppice/tool_calls.h>
 #include <coppice/tools.h>

@@ -26,6 +26,9 @@ struct EngineOptions {
   int chunk = 128;       // prompt tokens a pass, at most
   int max_waiting = 0;   // requests that may wait for a place; one more is refused. 0: any number
   int positions = 0;     // tokens the cache holds for all requests together; 0: max_requests times context
+  // What the cache may take where positions is 0: it holds fewer tokens then, but one whole context always.
+  // Requests for whom there is no room wait. 0: any number
+  std::uint64_t cache_bytes = 0;
   KvType cache = KvType::f16;
   Speculation speculation;
   std::vector<NamedDrafter> custom_drafters;  // names that speculation.drafters may use

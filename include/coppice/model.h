@@ -4,6 +4,7 @@
 
 #include <coppice/error.h>
 #include <coppice/token.h>
+#include <coppice/tool_calls.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,8 @@ struct ModelOptions {
   // again (docs/decisions/packed-cache.md says what that is worth).
   bool packed_cache = false;
   ChatTemplateOptions chat_template;
+
+  Status validate() const;  // of what can be said without a file: threads, isa
 };
 
 // Control tokens around a gap that the model is to fill: what stands before it follows `before`, what stands
@@ -86,11 +89,6 @@ class Tokenizer {
 
  private:
   std::shared_ptr<const Impl> impl_;
-};
-
-struct ToolCall {
-  std::string id, name;
-  std::string arguments;  // JSON text of an object; empty: {}
 };
 
 struct ChatMessage {

@@ -20,6 +20,7 @@ Result<std::string> file_hash(const std::string& path);
 
 // CPU, instruction sets (compiled in, usable, chosen), cores, memory, as JSON text.
 std::string system_info();
+std::uint64_t free_memory();  // bytes that this process could still get now
 
 struct FoundModel {
   std::string path, name, architecture;
@@ -165,5 +166,11 @@ struct DrafterHelp {
   std::string name, usage, summary;
 };
 std::vector<DrafterHelp> drafter_help();
+// Whether an expression of built-in drafters is right as far as that can be said without a model: its names,
+// arguments and values, and with `files` that those it names can be read. The error is the one that
+// Engine::make would give.
+Status check_drafters(const std::string& expression, bool files = true);
+// The same of the files that a policy names; the rest is for Speculation::validate().
+Status check_policy_files(const std::string& policy);
 
 }  // namespace coppice

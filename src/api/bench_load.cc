@@ -16,13 +16,6 @@ struct Round {
   double engine = 0, first_token = 0, total = 0;
 };
 
-std::uint64_t cache_bytes(const core::ModelConfig& config, core::CacheType type, int context) {
-  const core::KvLayout layout{type, config.kv_heads, config.heads, config.head_dim};
-  const int blocks = (context + core::kBlockPositions - 1) / core::kBlockPositions;
-  return layout.block_bytes() * static_cast<std::uint64_t>(blocks) *
-         static_cast<std::uint64_t>(config.layers);
-}
-
 Result<Round> one_round(const std::string& path, const LoadOptions& options, LoadReport& report) {
   Round round;
   const double start = core::seconds();

@@ -14,6 +14,7 @@
 #include "draft/expression.h"
 #include "draft/prior.h"
 #include "draft/registry.h"
+#include "policy/policy.h"
 
 namespace coppice {
 namespace {
@@ -59,6 +60,13 @@ struct Engine::Impl {
   }
 };
 
+std::uint64_t cache_bytes(const core::ModelConfig& config, core::CacheType type, int positions) {
+  const core::KvLayout layout{type, config.kv_heads, config.heads, config.head_dim};
+  const int blocks = (positions + core::kBlockPositions - 1) / core::kBlockPositions;
+  return layout.block_bytes() * static_cast<std::uint64_t>(blocks) *
+         static_cast<std::uint64_t>(config.layers);
+}
+
 core::CacheType cache_type(KvType type) {
   switch (type) {
     case KvType::f32:
@@ -74,6 +82,15 @@ core::CacheType cache_type(KvType type) {
 namespace {
 
 constexpr int kDefaultContext = 4096;
+
+// The tokens of all requests, or as many as may be.
+int positions_within(const EngineOptions& options, const core::ModelConfig& config) {
+  const std::uint64_t block = cache_bytes(config, cache_type(options.cache), core::kBlockPositions);
+  const std::uint64_t room = options.cache_bytes / block * core::kBlockPositions;
+  const std::int64_t wanted = std::int64_t{options.max_requests} * options.context;
+  if (room >= static_cast<std::uint64_t>(wanted)) return 0;
+  return std::max(options.context, static_cast<int>(room));
+}
 
 core::DraftEnvironment draft_environment(const Model::Impl& target, const EngineOptions& options) {
   core::DraftEnvironment environment;
@@ -122,9 +139,11 @@ Result<Engine> Engine::make(const Model& model, const EngineOptions& wanted) {
   setup.chunk = options.chunk;
   setup.cache = cache_type(options.cache);
   setup.max_waiting = options.max_waiting;
-  setup.positions = options.positions;
   setup.speculation = options.speculation;
+  setup.positions = options.positions;
   COPPICE_TRY_STATUS(core::Engine::check(setup));
+  if (options.positions == 0 && options.cache_bytes > 0)
+    setup.positions = options.positions = positions_within(options, target.model->config());
   COPPICE_TRY(setup.grower, make_grower(target, options));
   if (!setup.grower) setup.speculation.nodes = options.speculation.nodes = 0;
   CostFile costs;
@@ -152,6 +171,16 @@ std::optional<Generation> Engine::take(std::uint64_t request) { return impl_->en
 const EngineOptions& Engine::options() const { return impl_->options; }
 std::vector<std::string> Engine::sources() const { return impl_->engine->sources(); }
 std::size_t Engine::bytes() const { return impl_->engine->bytes(); }
+
+Status check_drafters(const std::string& expression, bool files) {
+  COPPICE_TRY(const auto mix, core::parse_drafters(expression));
+  return core::check_mix(mix, files);
+}
+
+Status check_policy_files(const std::string& policy) {
+  COPPICE_TRY(const auto chosen, core::choose_policy(policy));
+  return chosen.check_files();
+}
 
 std::vector<DrafterHelp> drafter_help() {
   std::vector<DrafterHelp> help;

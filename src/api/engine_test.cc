@@ -53,6 +53,26 @@ TEST_F(PublicEngine, NumbersThatMakeNoSenseAreRefusedBeforeAnythingIsBuiltFromTh
   EXPECT_NE(refusal(options).find("speculation.nodes = 256"), std::string::npos);
 }
 
+TEST_F(PublicEngine, ACacheHoldsAsManyTokensAsItsMemoryAllowsButAWholeContextAlways) {
+  EngineOptions options;
+  options.context = 64;
+  options.max_requests = 16;
+  const auto positions = [&](std::uint64_t bytes) {
+    options.cache_bytes = bytes;
+    auto engine = Engine::make(*model_, options);
+    EXPECT_TRUE(engine);
+    return engine ? engine->options().positions : -1;
+  };
+  const ModelInfo& info = model_->info();
+  const auto keys_and_values = static_cast<std::uint64_t>(2 * info.layers * info.kv_heads * info.head_dim);
+  const std::uint64_t position = keys_and_values * 2;  // f16
+  EXPECT_EQ(positions(160 * position), 160);
+  EXPECT_EQ(positions(1), 64);
+  EXPECT_EQ(positions(16 * 64 * position), 0) << "all of them fit: no limit but theirs";
+  options.positions = 100;
+  EXPECT_EQ(positions(1), 100) << "who says how many is not overruled";
+}
+
 TEST_F(PublicEngine, AModelSaysWhereTheTimeOfItsLoadWent) {
   const LoadTimes& times = model_->info().load;
   for (const double part : {times.open, times.tokenizer, times.weights}) {

@@ -40,6 +40,7 @@ Result<Tokenizer> make_tokenizer(const core::gguf::File& file);
 Status choose_isa(const std::string& isa);
 Result<core::CacheType> cache_type(const std::string& name);
 core::CacheType cache_type(KvType type);
+std::uint64_t cache_bytes(const core::ModelConfig& config, core::CacheType type, int positions);
 // At least one, and all of them the model's (evaluate.cc).
 Status check_tokens(const Model& model, std::span<const Token> tokens);
 

@@ -95,4 +95,6 @@ std::string system_info() {
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+std::uint64_t free_memory() { return core::memory_available(); }
+
 }  // namespace coppice

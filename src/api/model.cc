@@ -13,6 +13,8 @@
 namespace coppice {
 namespace {
 
+constexpr int kMostThreads = 1024;
+
 ModelInfo describe(const core::gguf::File& file, const core::Model& model) {
   const core::ModelConfig& config = model.config();
   ModelInfo info;
@@ -33,16 +35,30 @@ ModelInfo describe(const core::gguf::File& file, const core::Model& model) {
   return info;
 }
 
-}  // namespace
-
-Status choose_isa(const std::string& isa) {
-  if (isa.empty() || core::force_kernels(isa)) return {};
+Status check_isa(const std::string& isa) {
   std::string choices;
   for (const core::Kernels* table : core::all_kernels()) {
-    if (core::usable(*table)) choices += fmt::format("{}{}", choices.empty() ? "" : ", ", table->name);
+    if (!core::usable(*table)) continue;
+    if (isa.empty() || isa == table->name) return {};
+    choices += fmt::format("{}{}", choices.empty() ? "" : ", ", table->name);
   }
   return fail(
       fmt::format("instruction set \"{}\" is not on this machine or not known; there is {}", isa, choices));
+}
+
+}  // namespace
+
+Status choose_isa(const std::string& isa) {
+  COPPICE_TRY_STATUS(check_isa(isa));
+  if (!isa.empty()) core::force_kernels(isa);
+  return {};
+}
+
+Status ModelOptions::validate() const {
+  if (threads < 0 || threads > kMostThreads)
+    return fail(fmt::format("threads = {} is out of range; 0 (all there are) to {} are possible", threads,
+                            kMostThreads));
+  return check_isa(isa);
 }
 
 Result<Tokenizer> make_tokenizer(const core::gguf::File& file) {
@@ -145,11 +161,8 @@ const std::string& ChatTemplate::program() const { return impl_->chat.source(); 
 bool ChatTemplate::mentions(std::string_view variable) const { return impl_->chat.mentions(variable); }
 
 Result<Model> Model::load(const std::string& path, const ModelOptions& options) {
+  COPPICE_TRY_STATUS(options.validate());
   COPPICE_TRY_STATUS(choose_isa(options.isa));
-  if (options.threads < 0 || options.threads > 1024) {
-    return fail(
-        fmt::format("threads = {} is out of range; 0 (all there are) to 1024 are possible", options.threads));
-  }
   LoadTimes times;
   const double start = core::seconds();
   const auto since = [](double then) { return core::seconds() - then; };

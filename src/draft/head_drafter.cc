@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/check.h"
-#include "draft/arguments.h"
 #include "text/vocabulary.h"
 
 namespace coppice::core {
@@ -341,7 +340,6 @@ void HeadDrafter::describe(const Query& query, std::span<const Token> tokens, fl
 // --- the registry's row ---
 
 Result<std::unique_ptr<Drafter>> make_head(const DrafterNode& node, const DraftEnvironment& environment) {
-  COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = false, .options = {}}));
   const std::string& path = node.files[0];
   if (environment.for_a_draft)
     return fail(

@@ -166,9 +166,7 @@ void LookupDrafter::describe(const Query& query, std::span<const Token> tokens, 
 int LookupDrafter::bucket(const Query& query) { return longest_of(find(query).contexts); }
 
 Result<std::unique_ptr<Drafter>> make_lookup(const DrafterNode& node, const DraftEnvironment& environment) {
-  COPPICE_TRY_STATUS(check_arguments(node, {.files = 0, .inner = false, .options = {"max"}}));
-  COPPICE_TRY(const int most, int_option(node, "max", environment.context, {16, 1 << 24}));
-  return std::make_unique<LookupDrafter>(environment.sequences, most);
+  return std::make_unique<LookupDrafter>(environment.sequences, int_option(node, "max", environment.context));
 }
 
 }  // namespace coppice::core

@@ -128,7 +128,7 @@ int width_for(const Model& model, float capacity);
 int variant_for(const Model& model, const Budget& budget);
 
 // nodes= and depth= of the guesses in one pass (model_rows.cc).
-Status inner_options(const DrafterNode& node, ModelDrafter::Options& options);
+void inner_options(const DrafterNode& node, ModelDrafter::Options& options);
 
 // Registry rows (model_rows.cc).
 Result<std::unique_ptr<Drafter>> make_model(const DrafterNode& node, const DraftEnvironment& environment);

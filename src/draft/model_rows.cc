@@ -40,7 +40,7 @@ Result<std::unique_ptr<Drafter>> make_draft(const DrafterNode& node, const Draft
   options.sequences = environment.sequences;
   options.context = environment.context;
   options.cache_type = environment.cache_type;
-  COPPICE_TRY_STATUS(inner_options(node, options));
+  inner_options(node, options);
   const std::string& file = node.files[0];
   COPPICE_CHECK(environment.load_model && environment.load_vocabulary && environment.pool != nullptr &&
                 environment.vocabulary != nullptr);
@@ -55,21 +55,17 @@ Result<std::unique_ptr<Drafter>> make_draft(const DrafterNode& node, const Draft
 
 }  // namespace
 
-Status inner_options(const DrafterNode& node, ModelDrafter::Options& options) {
+void inner_options(const DrafterNode& node, ModelDrafter::Options& options) {
   Budget& inner = options.inner;
-  COPPICE_TRY(inner.nodes, int_option(node, "nodes", inner.nodes, {0, ModelDrafter::kPassRows - 1}));
-  COPPICE_TRY(inner.depth, int_option(node, "depth", inner.depth, {1, kMaxTreeDepth}));
-  return {};
+  inner.nodes = int_option(node, "nodes", inner.nodes);
+  inner.depth = int_option(node, "depth", inner.depth);
 }
 
 Result<std::unique_ptr<Drafter>> make_model(const DrafterNode& node, const DraftEnvironment& environment) {
-  COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = false, .options = {"width"}}));
   return make_draft(node, environment, nullptr);
 }
 
 Result<std::unique_ptr<Drafter>> make_stage(const DrafterNode& node, const DraftEnvironment& environment) {
-  COPPICE_TRY_STATUS(
-      check_arguments(node, {.files = 1, .inner = true, .options = {"nodes", "depth", "width"}}));
   if (auto file = gguf::File::open(node.files[0]); file && is_head(**file)) {
     const bool substitute = (*file)->integer_or("coppice.head.substitute", 0) != 0;
     return fail(node.files[0] +

@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "draft/arguments.h"
 #include "draft/ranking.h"
 #include "tree/mixer.h"
 
@@ -92,7 +91,6 @@ void NgramDrafter::describe(const Query& query, std::span<const Token> tokens, f
 }
 
 Result<std::unique_ptr<Drafter>> make_ngram(const DrafterNode& node, const DraftEnvironment& environment) {
-  COPPICE_TRY_STATUS(check_arguments(node, {.files = 1, .inner = false, .options = {}}));
   const std::string& path = node.files[0];
   COPPICE_TRY(auto model, environment.load_ngram ? environment.load_ngram(path) : KatzModel::open(path));
   const auto vocab = static_cast<int>(environment.vocabulary->tokens.size());

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "base/os.h"
 #include "draft/arguments.h"
 #include "draft/custom_drafter.h"
 #include "draft/head_drafter.h"
@@ -18,16 +19,53 @@ namespace coppice::core {
 
 // The table. A new drafter is a row here, a file and a test (docs/drafters.md).
 std::span<const DrafterRow> drafter_rows() {
+  static constexpr Range kTokens{16, 1 << 24}, kNodes{0, ModelDrafter::kPassRows - 1},
+      kDepth{1, kMaxTreeDepth};
+  static constexpr OptionRule lookup[] = {{"max", kTokens}};
+  static constexpr OptionRule model[] = {{"width", {}}};
+  static constexpr OptionRule stage[] = {{"nodes", kNodes}, {"depth", kDepth}, {"width", {}}};
+  static constexpr OptionRule self[] = {{"layers", {}},
+                                        {"window", Range{AttentionWindow::kLeastRecent, 1 << 24}},
+                                        {"sink", Range{0, 1 << 24}},
+                                        {"nodes", kNodes},
+                                        {"depth", kDepth}};
   static const DrafterRow rows[] = {
-      {"lookup", "lookup(max=TOKENS)",
-       "what followed when the last tokens stood in this prompt or answer before", make_lookup},
-      {"ngram", "ngram(FILE.ngram)", "statistics counted beforehand by `coppice ngram build`", make_ngram},
-      {"model", "model(DRAFT.gguf, width=FACTOR)", "a small model with the same vocabulary", make_model},
-      {"stage", "stage(DRAFT.gguf, MIX, nodes=12, depth=8, width=FACTOR)",
-       "a draft model whose own next tokens the inner mix guesses, to any depth", make_stage},
-      {"self", "self(layers=KEPT, window=POSITIONS)",
-       "the model itself without some of its blocks or with a window of the text; needs no file", make_self},
-      {"head", "head(HEAD.gguf)", "one block that reads the target's own states (EAGLE-3)", make_head},
+      {"lookup",
+       "lookup(max=TOKENS)",
+       "what followed when the last tokens stood in this prompt or answer before",
+       {0, Inner::none, lookup},
+       nullptr,
+       make_lookup},
+      {"ngram",
+       "ngram(FILE.ngram)",
+       "statistics counted beforehand by `coppice ngram build`",
+       {1, Inner::none, {}},
+       nullptr,
+       make_ngram},
+      {"model",
+       "model(DRAFT.gguf, width=FACTOR)",
+       "a small model with the same vocabulary",
+       {1, Inner::none, model},
+       nullptr,
+       make_model},
+      {"stage",
+       "stage(DRAFT.gguf, MIX, nodes=12, depth=8, width=FACTOR)",
+       "a draft model whose own next tokens the inner mix guesses, to any depth",
+       {1, Inner::needed, stage},
+       nullptr,
+       make_stage},
+      {"self",
+       "self(layers=KEPT, window=POSITIONS)",
+       "the model itself without some of its blocks or with a window of the text; needs no file",
+       {0, Inner::allowed, self},
+       check_self,
+       make_self},
+      {"head",
+       "head(HEAD.gguf)",
+       "one block that reads the target's own states (EAGLE-3)",
+       {1, Inner::none, {}},
+       nullptr,
+       make_head},
   };
   return rows;
 }
@@ -59,19 +97,46 @@ const DrafterRow* find_row(std::string_view name) {
   return nullptr;
 }
 
-Result<std::unique_ptr<Drafter>> make_drafter(const DrafterNode& node, const DraftEnvironment& environment) {
-  const DrafterRow* row = find_row(node.name);
-  if (row != nullptr) return row->make(node, environment);
+Status check_node(const DrafterNode& node, const DrafterRow& row) {
+  COPPICE_TRY_STATUS(check_arguments(node, row.arguments));
+  return row.check != nullptr ? row.check(node) : Status();
+}
+
+tl::unexpected<Error> no_such_drafter(const DrafterNode& node, const std::vector<NamedDrafter>& custom) {
   std::vector<std::string_view> names;
   for (const DrafterRow& known : drafter_rows()) names.push_back(known.name);
+  for (const NamedDrafter& own : custom) names.push_back(own.name);
+  return fail("there is no " + where(node) + "; it can be " + choices(names));
+}
+
+Result<std::unique_ptr<Drafter>> make_drafter(const DrafterNode& node, const DraftEnvironment& environment) {
+  if (const DrafterRow* row = find_row(node.name); row != nullptr) {
+    COPPICE_TRY_STATUS(check_node(node, *row));
+    return row->make(node, environment);
+  }
   for (const NamedDrafter& own : environment.custom) {
-    names.push_back(own.name);
     if (own.name != node.name) continue;
-    COPPICE_TRY_STATUS(check_arguments(node, {.files = 0, .inner = false, .options = {}}));
+    COPPICE_TRY_STATUS(check_arguments(node, {}));
     return std::make_unique<CustomAdapter>(own, environment.sequences,
                                            static_cast<int>(environment.vocabulary->tokens.size()));
   }
-  return fail("there is no " + where(node) + "; it can be " + choices(names));
+  return no_such_drafter(node, environment.custom);
+}
+
+Status can_be_read(const std::string& file) {
+  if (auto there = MappedFile::open(file); !there) return tl::unexpected(there.error());
+  return {};
+}
+
+// A number that is none, or out of range.
+Status check_number(const DrafterNode& node, const OptionRule& rule, const std::string& value) {
+  int number = 0;
+  const char* end = value.data() + value.size();
+  const auto parsed = std::from_chars(value.data(), end, number);
+  const auto [least, most] = *rule.whole;
+  if (parsed.ec == std::errc() && parsed.ptr == end && number >= least && number <= most) return {};
+  return fail(where(node) + ": " + std::string(rule.name) + "=" + value + " should be a whole number from " +
+              std::to_string(least) + " to " + std::to_string(most));
 }
 
 }  // namespace
@@ -84,32 +149,42 @@ Status check_arguments(const DrafterNode& node, const Arguments& allowed) {
     return fail(where(node) + " takes " + std::to_string(allowed.files) + " file" +
                 (allowed.files == 1 ? "" : "s") + " and was given " + std::to_string(node.files.size()) +
                 usage);
-  if (node.inner.empty() == allowed.inner)
-    return fail(where(node) + (allowed.inner ? " needs a mix of drafters under it" : " takes no inner mix") +
-                usage);
+  if (node.inner.empty() && allowed.inner == Inner::needed)
+    return fail(where(node) + " needs a mix of drafters under it" + usage);
+  if (!node.inner.empty() && allowed.inner == Inner::none)
+    return fail(where(node) + " takes no inner mix" + usage);
   for (const auto& [key, value] : node.options) {
-    bool known = false;
-    for (const std::string_view option : allowed.options) known = known || option == key;
-    if (known) continue;
-    const std::string have =
-        allowed.options.empty() ? " takes no options" : " knows " + choices(allowed.options);
-    return fail(where(node) + have + ", not `" + key + "`");
+    std::vector<std::string_view> names;
+    const OptionRule* rule = nullptr;
+    for (const OptionRule& option : allowed.options) {
+      names.push_back(option.name);
+      if (option.name == key) rule = &option;
+    }
+    if (rule == nullptr)
+      return fail(where(node) + (names.empty() ? " takes no options" : " knows " + choices(names)) +
+                  ", not `" + key + "`");
+    if (rule->whole) COPPICE_TRY_STATUS(check_number(node, *rule, value));
   }
   return {};
 }
 
-Result<int> int_option(const DrafterNode& node, std::string_view key, int fallback, Range range) {
-  for (const auto& [name, value] : node.options) {
-    if (name != key) continue;
-    int number = 0;
-    const char* end = value.data() + value.size();
-    const auto parsed = std::from_chars(value.data(), end, number);
-    if (parsed.ec == std::errc() && parsed.ptr == end && number >= range.least && number <= range.most)
-      return number;
-    return fail(where(node) + ": " + name + "=" + value + " should be a whole number from " +
-                std::to_string(range.least) + " to " + std::to_string(range.most));
+int int_option(const DrafterNode& node, std::string_view key, int fallback) {
+  int number = fallback;
+  for (const auto& [name, value] : node.options)
+    if (name == key) std::from_chars(value.data(), value.data() + value.size(), number);
+  return number;
+}
+
+Status check_mix(const DrafterMix& mix, bool files) {
+  for (const DrafterNode& node : mix) {
+    const DrafterRow* row = find_row(node.name);
+    if (row == nullptr) return no_such_drafter(node, {});
+    COPPICE_TRY_STATUS(check_node(node, *row));
+    for (const std::string& file : node.files)
+      if (files) COPPICE_TRY_STATUS(can_be_read(file));
+    COPPICE_TRY_STATUS(check_mix(node.inner, files));
   }
-  return fallback;
+  return {};
 }
 
 Result<std::unique_ptr<Grower>> make_grower(const DrafterMix& mix, const DraftEnvironment& environment) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "draft/arguments.h"
 #include "draft/drafter.h"
 #include "draft/expression.h"
 #include "draft/grower.h"
@@ -45,9 +46,15 @@ struct DrafterRow {
   std::string_view name;
   std::string_view usage;    // "stage(DRAFT.gguf, MIX)"
   std::string_view summary;  // one line for help
+  Arguments arguments;
+  Status (*check)(const DrafterNode& node);  // what the arguments must say beside that; may be null
   Result<std::unique_ptr<Drafter>> (*make)(const DrafterNode& node, const DraftEnvironment& environment);
 };
 std::span<const DrafterRow> drafter_rows();
+
+// What can be said of a mix without a model: names, arguments, values, and with `files` that those it names
+// can be read. Knows the table's drafters alone.
+Status check_mix(const DrafterMix& mix, bool files);
 
 // Whether some drafter needs the target itself: environment.target must be there then.
 bool wants_target(const DrafterMix& mix);

@@ -48,6 +48,21 @@ TEST(Registry, RefusesMissingAndSpareArguments) {
   EXPECT_TRUE(says(refusal("model(d.gguf, lookup)"), "takes no inner mix"));
 }
 
+TEST(Registry, AMixIsCheckedWithoutAModelAsItIsWhenItIsMade) {
+  const auto checked = [](std::string_view expression, bool files) {
+    const Status right = check_mix(*parse_drafters(expression), files);
+    return right ? "" : right.error().message;
+  };
+  for (const char* wrong :
+       {"lookup | lockup", "stage(d.gguf, lookup, notes=3)", "stage(d.gguf, lookup(max=1))", "stage(d.gguf)",
+        "model", "self", "lookup(max=8)"}) {
+    EXPECT_NE(checked(wrong, false), "") << wrong;
+    if (!says(wrong, "d.gguf, lookup(")) EXPECT_EQ(checked(wrong, false), refusal(wrong));
+  }
+  EXPECT_EQ(checked("stage(nowhere.gguf, lookup) | ngram(nowhere.ngram)", false), "");
+  EXPECT_TRUE(says(checked("lookup | stage(nowhere.gguf, lookup)", true), "nowhere.gguf"));
+}
+
 TEST(Registry, RefusesADraftOfAnotherVocabularyWithTheReason) {
   const std::string sentence = refusal("model(d.gguf)");
   EXPECT_TRUE(says(sentence, "d.gguf cannot guess for this model: ")) << sentence;

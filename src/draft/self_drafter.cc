@@ -96,25 +96,24 @@ Result<std::vector<int>> parse_blocks(std::string_view text, int layers) {
   return blocks;
 }
 
+Status check_self(const DrafterNode& node) {
+  if (option(node, "layers") != nullptr || option(node, "window") != nullptr) return {};
+  return fail(
+      "drafter `self` would be the model itself; say what it leaves out: self(layers=10), "
+      "self(layers=0-9+25-29), self(window=256) or both");
+}
+
 Result<std::unique_ptr<Drafter>> make_self(const DrafterNode& node, const DraftEnvironment& environment) {
-  const bool staged = !node.inner.empty();
-  COPPICE_TRY_STATUS(check_arguments(
-      node, {.files = 0, .inner = staged, .options = {"layers", "window", "sink", "nodes", "depth"}}));
   const std::string* layers = option(node, "layers");
-  if (layers == nullptr && option(node, "window") == nullptr)
-    return fail(
-        "drafter `self` would be the model itself; say what it leaves out: self(layers=10), "
-        "self(layers=0-9+25-29), self(window=256) or both");
   COPPICE_CHECK(environment.target != nullptr && environment.pool != nullptr);
   ModelDrafter::Options options;
   options.name = node.name;
   options.sequences = environment.sequences;
   options.context = environment.context;
   options.cache_type = environment.cache_type;
-  constexpr int kMost = 1 << 24;
-  COPPICE_TRY(options.window.recent, int_option(node, "window", 0, {AttentionWindow::kLeastRecent, kMost}));
-  COPPICE_TRY(options.window.sink, int_option(node, "sink", options.window.sink, {0, kMost}));
-  COPPICE_TRY_STATUS(inner_options(node, options));
+  options.window.recent = int_option(node, "window", 0);
+  options.window.sink = int_option(node, "sink", options.window.sink);
+  inner_options(node, options);
   std::shared_ptr<const Model> model = environment.target;
   if (layers != nullptr) {
     COPPICE_TRY(const std::vector<int> blocks, blocks_of(*layers, environment));

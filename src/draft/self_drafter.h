@@ -17,6 +17,7 @@ Result<std::vector<int>> parse_blocks(std::string_view text, int layers);
 // code.
 std::string_view calibration_text();
 
+Status check_self(const DrafterNode& node);  // it must leave something out
 Result<std::unique_ptr<Drafter>> make_self(const DrafterNode& node, const DraftEnvironment& environment);
 
 }  // namespace coppice::core

@@ -311,8 +311,9 @@ void AdaptivePolicy::learn(std::span<const Decoding> requests, const PassTimes&)
 
 // --- the table's rows ---
 
-Status check_adaptive(const DrafterNode& expression) {
-  COPPICE_TRY_STATUS(read_adaptive_options(expression, false));
+Status check_adaptive(const DrafterNode& expression, bool files) {
+  COPPICE_TRY(const AdaptiveOptions options, read_adaptive_options(expression, files));
+  if (files && !options.gate.empty()) COPPICE_TRY_STATUS(Gate::read(options.gate));
   return {};
 }
 

@@ -82,7 +82,7 @@ class AdaptivePolicy : public Policy {
 };
 
 // Rows of the table (policies.cc).
-Status check_adaptive(const DrafterNode& expression);
+Status check_adaptive(const DrafterNode& expression, bool files);
 Result<std::unique_ptr<Policy>> make_adaptive(const DrafterNode& expression, const PolicySetup& setup);
 
 }  // namespace coppice::core

@@ -18,7 +18,7 @@ class FixedPolicy : public Policy {
   }
 };
 
-Status no_options(const DrafterNode& expression) {
+Status no_options(const DrafterNode& expression, bool) {
   if (expression.files.empty() && expression.inner.empty() && expression.options.empty()) return {};
   return fail(fmt::format("policy `{0}` takes no options; write {0}", expression.name));
 }
@@ -35,7 +35,8 @@ constexpr PolicyRow kRows[] = {
     {"adaptive", "by rules of confidence; the same as adaptive-paper", false, check_adaptive, make_adaptive},
     {"adaptive-paper", "by rules of confidence, with the numbers of the paper", false, check_adaptive,
      make_adaptive},
-    {"adaptive-fitted", "the same with numbers for small drafts", false, check_adaptive, make_adaptive},
+    {"adaptive-fitted", "the same, with numbers fitted for the draft or for small ones", false,
+     check_adaptive, make_adaptive},
 };
 
 }  // namespace
@@ -55,7 +56,7 @@ Result<ChosenPolicy> choose_policy(std::string_view text) {
   for (const PolicyRow& row : kRows) {
     choices += fmt::format("{}\"{}\"", choices.empty() ? "" : ", ", row.name);
     if (row.name != expression.name) continue;
-    COPPICE_TRY_STATUS(row.check(expression));
+    COPPICE_TRY_STATUS(row.check(expression, false));
     return ChosenPolicy{&row, std::move(expression)};
   }
   return fail(fmt::format("there is no policy \"{}\"; there is {}", expression.name, choices));

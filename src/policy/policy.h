@@ -126,7 +126,7 @@ struct PolicyRow {
   std::string_view name;
   std::string_view summary;
   bool wants_costs;
-  Status (*check)(const DrafterNode& expression);  // options; reads no file
+  Status (*check)(const DrafterNode& expression, bool files);  // its options; reads no file without `files`
   Result<std::unique_ptr<Policy>> (*make)(const DrafterNode& expression, const PolicySetup& setup);
 };
 std::span<const PolicyRow> policy_rows();
@@ -136,6 +136,7 @@ struct ChosenPolicy {
   const PolicyRow* row = nullptr;
   DrafterNode expression;
 
+  Status check_files() const { return row->check(expression, true); }
   Result<std::unique_ptr<Policy>> make(const PolicySetup& setup) const {
     return row->make(expression, setup);
   }
