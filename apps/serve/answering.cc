@@ -6,18 +6,12 @@
 #include <exception>
 #include <utility>
 
+#include "errors.h"
+
 namespace coppice::serve {
 namespace {
 
 constexpr const char* kRetrySeconds = "2";  // where nobody knows how long it takes
-
-ApiError server_error() {
-  ApiError error;
-  error.status = 500;
-  error.type = "server_error";
-  error.message = "the server failed on this request; this is a bug of ours";
-  return error;
-}
 
 }  // namespace
 

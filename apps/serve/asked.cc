@@ -34,16 +34,6 @@ std::uint64_t random_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-// A share that may not be 0.
-float share(Fields& fields, std::string_view name) {
-  const Json* json = fields.find(name);
-  if (!json) return 1;
-  const double number = json->is_number() ? json->get<double>() : 0;
-  if (number > 0 && number <= 1) return static_cast<float>(number);
-  fields.error(name, fmt::format("must be above 0 and at most 1, which is off, not {}", show(*json)));
-  return 1;
-}
-
 void take_speculation(const SpeculationAsk& speculation, Request& request) {
   request.nodes = speculation.nodes;
   request.depth = speculation.depth;
@@ -72,10 +62,10 @@ void read_sampling(Fields& fields, Asked& asked) {
   constexpr int kMost = std::numeric_limits<int>::max();
   Sampling& sampling = asked.sampling;
   sampling.temperature = fields.number("temperature", 0, 100, 1);
-  sampling.top_p = share(fields, "top_p");
+  sampling.top_p = fields.share("top_p", 1);
   sampling.top_k = std::max(0, fields.maybe_integer("top_k", -1, kMost).value_or(0));  // vLLM: -1 is off
   sampling.min_p = fields.number("min_p", 0, 1, 0);
-  sampling.typical_p = share(fields, "typical_p");
+  sampling.typical_p = fields.share("typical_p", 1);
   sampling.repetition_penalty = fields.number("repetition_penalty", 0.01, 100, 1);
   sampling.presence_penalty = fields.number("presence_penalty", -2, 2, 0);
   sampling.frequency_penalty = fields.number("frequency_penalty", -2, 2, 0);

@@ -107,8 +107,15 @@ void add_load(CLI::App& app, Serve& flags) {
       ->group(group)
       ->capture_default_str();
   count("--queue", host.max_waiting, 0, "requests that may wait beside them; more hear 429");
-  count("--positions", host.engine.positions, 0,
-        "tokens the cache holds for all of them; 0: --parallel times --context");
+  count(
+      "--positions", host.engine.positions, 0,
+      "tokens the cache of an engine holds for all of them; 0: --parallel times --context, if --cache-memory "
+      "has room for so many");
+  add_size(
+      app, "--cache-memory", host.cache_bytes,
+      "bytes of an engine's cache, at most (2GB ...), though it always holds one --context; 0: an eighth of "
+      "the memory that is free, or of --memory-limit",
+      group);
   count("--engines", host.max_engines, 1, "mixes of drafters and policy in use at once");
   seconds("--engine-idle-seconds", host.engine_idle_seconds,
           "until an engine of another mix than the default is freed");
@@ -134,6 +141,10 @@ Result<std::pair<std::string, std::string>> named_model(const std::string& text)
 
 Status resolve_models(Serve& flags) {
   serve::ModelsOptions& models = flags.server.models;
+  // What a policy and the drafters read: later nobody would see the sentence but in a log.
+  if (Status right = check_policy_files(flags.server.models.host.engine.speculation.policy); !right)
+    return right;
+  if (Status right = flags.server.mixes.check(true); !right) return right;
   if (flags.models.empty()) {
     auto file = flags.model.resolve();
     if (!file) return tl::unexpected(file.error());
@@ -147,7 +158,7 @@ Status resolve_models(Serve& flags) {
   auto load = flags.model.options();
   if (!load) return tl::unexpected(load.error());
   models.load = std::move(*load);
-  models.memory_bytes = flags.memory;
+  models.memory_bytes = models.host.memory_bytes = flags.memory;
   return {};
 }
 
@@ -171,6 +182,7 @@ Status resolve_engines(Serve& flags) {
   flags.server.mixes = serve::Mixes(speculation->policy);
   for (const std::string& text : flags.drafters)
     if (Status added = flags.server.mixes.add(text); !added) return added;
+  if (Status right = flags.server.mixes.check(false); !right) return right;
   flags.server.models.mix = flags.server.mixes.first();
   return {};
 }

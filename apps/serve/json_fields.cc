@@ -68,6 +68,15 @@ float Fields::number(std::string_view name, double low, double high, float fallb
   return maybe_number(name, low, high).value_or(fallback);
 }
 
+float Fields::share(std::string_view name, float fallback) {
+  const Json* found = find(name);
+  if (!found) return fallback;
+  const double number = found->is_number() ? found->get<double>() : 0;
+  if (number > 0 && number <= 1) return static_cast<float>(number);
+  error(name, fmt::format("must be above 0 and at most 1, which is off, not {}", show(*found)));
+  return fallback;
+}
+
 std::optional<std::string> Fields::maybe_text(std::string_view name) {
   const Json* found = want(
       name, [](const Json& json) { return json.is_string(); }, "a string");

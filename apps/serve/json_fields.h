@@ -27,6 +27,7 @@ class Fields {
   std::int64_t integer(std::string_view name, std::int64_t low, std::int64_t high, std::int64_t fallback);
   std::optional<int> maybe_integer(std::string_view name, int low, int high);
   float number(std::string_view name, double low, double high, float fallback);
+  float share(std::string_view name, float fallback);  // above 0, at most 1
   std::optional<float> maybe_number(std::string_view name, double low, double high);
   std::string text(std::string_view name, std::string fallback = "");
   std::optional<std::string> maybe_text(std::string_view name);

@@ -43,11 +43,14 @@ extern const std::span<const double> kFirstTokenBounds, kTokenBounds, kRequestBo
 // Of one model. The engine's thread writes, whoever is asked for /metrics reads.
 struct ModelMetrics {
   std::atomic<std::int64_t> running{0}, waiting{0};
-  std::atomic<std::int64_t> positions{0};       // of the cache that requests in work fill
-  std::atomic<std::int64_t> most_positions{0};  // there are
+  std::atomic<std::int64_t> waiting_for_cache{0};  // of those waiting: there are places, but no room
+  std::atomic<std::int64_t> positions{0};          // of the cache that requests in work fill
+  std::atomic<std::int64_t> most_positions{0};     // there are
   std::atomic<std::int64_t> engines{0}, bytes{0};
   std::atomic<std::uint64_t> refused{0};  // because the queue was full
   std::atomic<std::uint64_t> loads{0}, unloads{0};
+  std::atomic<double> engine_seconds{0};     // in the engines, without what readers were told there
+  std::atomic<double> thread_seconds{0};     // that the engines' thread had requests in work
   Histogram first_token{kFirstTokenBounds};  // seconds from the request to its first token
   Histogram between_tokens{kTokenBounds};    // seconds a token, of those behind the first
   Histogram whole{kRequestBounds};           // seconds from the request to its last token

@@ -22,13 +22,6 @@ bool is_name(std::string_view text) {
 // What everybody may ask for: it names no file, and takes no options that could want much memory.
 bool needs_no_file(std::string_view expression) { return expression == "lookup" || expression == "none"; }
 
-ApiError wrong(std::string param, std::string message) {
-  ApiError error;
-  error.param = std::move(param);
-  error.message = std::move(message);
-  return error;
-}
-
 // The options of a policy that name files: a gate, and a file with more options.
 bool reads_a_file(std::string_view policy) {
   std::string plain;
@@ -55,6 +48,12 @@ Status Mixes::add(std::string_view text) {
   return {};
 }
 
+Status Mixes::check(bool files) const {
+  for (const auto& [name, expression] : named_)
+    if (Status right = check_drafters(expression, files); !right) return right;
+  return {};
+}
+
 std::string Mix::shown_policy() const {
   return reads_a_file(policy) ? policy.substr(0, policy.find('(')) : policy;
 }
@@ -71,14 +70,14 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
     Speculation checked;
     checked.policy = *asked->policy;
     if (asked->policy->size() > kMostPolicy)
-      return tl::unexpected(wrong(
+      return tl::unexpected(invalid(
           "speculation.policy",
           fmt::format("speculation.policy is longer than the {} characters possible here", kMostPolicy)));
     if (reads_a_file(*asked->policy))
-      return tl::unexpected(wrong(
+      return tl::unexpected(invalid(
           "speculation.policy", "gate= and from= name files, which only whoever runs the server can choose"));
     if (Status valid = checked.validate(); !valid)
-      return tl::unexpected(wrong("speculation.policy", valid.error().message));
+      return tl::unexpected(invalid("speculation.policy", valid.error().message));
     mix.policy = *asked->policy;
   }
   if (!asked->drafters) return mix;
@@ -96,8 +95,8 @@ ApiResult<Mix> Mixes::choose(const std::optional<SpeculationAsk>& asked) const {
   for (const auto& [name, expression] : named_)
     if (!needs_no_file(name)) there = name + ", " + there;
   return tl::unexpected(
-      wrong("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}",
-                                                shortened(*asked->drafters, kLongestQuote), there)));
+      invalid("speculation.drafters", fmt::format("there is no mix \"{}\" here; there is {}",
+                                                  shortened(*asked->drafters, kLongestQuote), there)));
 }
 
 }  // namespace coppice::serve

@@ -1,5 +1,6 @@
 #include "model_host.h"
 
+#include <coppice/tools.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,27 +10,21 @@
 #include <exception>
 #include <utility>
 
+#include "errors.h"
+#include "json_body.h"
+
 namespace coppice::serve {
 
 namespace {
 
-ApiError unavailable(std::string message) {
-  ApiError error;
-  error.status = 503;
-  error.type = "server_error";
-  error.message = std::move(message);
-  return error;
-}
+// An eighth: every mix in use has a cache of its own (max_engines), beside weights, drafts and the machine.
+constexpr std::uint64_t kCacheShare = 8;
 
-constexpr const char* kOurBug =
-    "the server failed on this request; this is a bug of ours, and its log says more";
-
-ApiError server_error() {
-  ApiError error;
-  error.status = 500;
-  error.type = "server_error";
-  error.message = kOurBug;
-  return error;
+std::uint64_t cache_room(const HostOptions& options) {
+  if (options.cache_bytes > 0) return options.cache_bytes;
+  const std::uint64_t free = free_memory();
+  const std::uint64_t ours = options.memory_bytes > 0 ? std::min(free, options.memory_bytes) : free;
+  return std::max<std::uint64_t>(1, ours / kCacheShare);
 }
 
 // The field of a request that leaves tokens out of the draw; empty: none does.
@@ -38,29 +33,17 @@ std::string narrowed_by(const Sampling& sampling) {
   return sampling.banned.empty() && sampling.logit_bias.empty() ? "" : "logit_bias";
 }
 
-// Why a request failed on the way. Where its own grammar or bans left no token to draw, it is its sender who
-// can do something about it; the library begins that sentence with these words.
-ApiError failure(const std::string& narrowed, const std::string& sentence) {
-  if (narrowed.empty() || !sentence.starts_with("no token can be drawn")) return server_error();
-  ApiError error;
-  error.param = narrowed;
-  error.message = sentence;
-  return error;
-}
-
-ApiError context_exceeded(std::size_t prompt, int context, const std::string& field) {
-  ApiError error;
-  error.param = field;
-  error.code = "context_length_exceeded";
-  error.message =
-      fmt::format("the prompt has {} tokens and the context holds {}; shorten it", prompt, context);
-  return error;
-}
+// By its one writer.
+void add(std::atomic<double>& sum, double seconds) { sum.store(sum.load() + seconds); }
 
 }  // namespace
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::int64_t cache_positions(const EngineOptions& options) {
+  return options.positions > 0 ? options.positions : std::int64_t{options.max_requests} * options.context;
 }
 
 // A job while the host works on it.
@@ -108,6 +91,7 @@ Result<std::unique_ptr<ModelHost::Slot>> ModelHost::make_slot(const Mix& mix) co
   EngineOptions options = options_.engine;
   options.speculation.drafters = mix.drafters;
   options.speculation.policy = mix.policy;
+  options.cache_bytes = cache_room(options_);
   if (mix.drafters != mix_.drafters) options.speculation.prior.clear();  // it was made for that mix
   auto engine = Engine::make(model_, options);
   if (!engine) return tl::unexpected(engine.error());
@@ -121,20 +105,13 @@ ApiResult<std::uint64_t> ModelHost::submit(Job job) {
   const int wanted = static_cast<int>(job.requests.size());
   const int most = options_.engine.max_requests + options_.max_waiting;
   if (wanted > most) {
-    ApiError error;
-    error.message =
-        fmt::format("this asks for {} answers at once; this server takes {} at most", wanted, most);
-    return tl::unexpected(error);
+    return tl::unexpected(invalid(
+        "", fmt::format("this asks for {} answers at once; this server takes {} at most", wanted, most)));
   }
   if (in_flight_.fetch_add(wanted) + wanted > most) {
     in_flight_ -= wanted;
     metrics_->refused += static_cast<std::uint64_t>(wanted);
-    ApiError error;
-    error.status = 429;
-    error.type = "rate_limit_error";
-    error.code = "server_busy";
-    error.message = "as many requests wait as may; try again later";
-    return tl::unexpected(error);
+    return tl::unexpected(queue_full(metrics_->waiting_for_cache > 0));
   }
   metrics_->waiting += wanted;
   const std::uint64_t id = next_id_.fetch_add(1);
@@ -155,6 +132,7 @@ void ModelHost::push(Order order) {
 
 void ModelHost::run() {
   while (!stops_) {
+    const double start = steady_seconds();
     if (has_orders_.load(std::memory_order_acquire)) take_orders();
     bool busy = false;
     for (auto& slot : slots_) {
@@ -163,7 +141,11 @@ void ModelHost::run() {
       step(*slot);
     }
     if (slots_.size() > 1) free_idle_engines();
-    if (!busy) wait();
+    if (busy) {
+      add(metrics_->thread_seconds, steady_seconds() - start);
+    } else {
+      wait();
+    }
   }
   take_orders();
   for (auto& slot : slots_) fail_jobs(*slot, unavailable("the server is being shut down"));
@@ -215,10 +197,9 @@ ApiResult<ModelHost::Slot*> ModelHost::slot_for(const Mix& mix) {
   auto slot = make_slot(mix);
   if (!slot) {
     fmt::print(stderr, "[drafters {}: {}]\n", mix.name, slot.error().message);
-    ApiError error;
-    error.param = "speculation.drafters";
-    error.message = fmt::format("\"{}\" cannot guess for this model; the server's log says why", mix.name);
-    return tl::unexpected(error);
+    return tl::unexpected(
+        invalid("speculation.drafters",
+                fmt::format("\"{}\" cannot guess for this model; the server's log says why", mix.name)));
   }
   slots_.push_back(std::move(*slot));
   count_engines();
@@ -230,9 +211,7 @@ void ModelHost::count_engines() {
   std::int64_t positions = 0;
   std::size_t bytes = model_.info().weight_bytes;
   for (const auto& slot : slots_) {
-    const EngineOptions& options = slot->engine.options();
-    positions +=
-        options.positions > 0 ? options.positions : std::int64_t{options.max_requests} * options.context;
+    positions += cache_positions(slot->engine.options());
     bytes += slot->engine.bytes();
   }
   metrics_->engines = static_cast<std::int64_t>(slots_.size());
@@ -288,9 +267,7 @@ ApiResult<void> ModelHost::submit_one(Slot& slot, Work& work, Request request) {
   request.on_event = [this, &work, index](const Event& event) { return hear(work, index, event); };
   auto id = slot.engine.submit(std::move(request));
   if (!id) {
-    ApiError error;
-    error.message = id.error().message;
-    return tl::unexpected(error);
+    return tl::unexpected(invalid("", id.error()));
   }
   work.requests[index].id = *id;
   ++work.left;
@@ -307,8 +284,13 @@ void ModelHost::stop(std::uint64_t id) {
 
 void ModelHost::step(Slot& slot) {
   try {
+    const double start = steady_seconds();
+    told_seconds_ = 0;
     slot.engine.step();
-    collect(slot);
+    add(metrics_->engine_seconds, steady_seconds() - start - told_seconds_);
+    // Where somebody ended there is a place that the next pass fills: only then it is clear who waits for
+    // what.
+    if (!collect(slot) || slot.jobs.empty()) note_waiting(slot);
   } catch (const std::exception& error) {
     // Nobody knows what state the engine is in: another takes its place, or, where that cannot be had, the
     // process ends and whoever watches over it starts it again.
@@ -321,6 +303,23 @@ void ModelHost::step(Slot& slot) {
     }
     slot.engine = std::move((*fresh)->engine);
   }
+}
+
+// Who waits though there are places, waits for room in the cache: the operator should know, once.
+void ModelHost::note_waiting(Slot& slot) {
+  int running = 0, waiting = 0;
+  for (const auto& work : slot.jobs)
+    for (const Work::One& one : work->requests)
+      if (!one.done) ++(one.running ? running : waiting);
+  const EngineOptions& options = slot.engine.options();
+  const int for_room = running < options.max_requests ? waiting : 0;
+  metrics_->waiting_for_cache += for_room - slot.waiting_for_cache;
+  slot.waiting_for_cache = for_room;
+  if (for_room == 0 || std::exchange(slot.said_full, true)) return;
+  fmt::print(stderr,
+             "[the cache is full: its {} tokens are promised to those in work ({}), and others wait ({}); "
+             "--cache-memory or --positions makes it larger]\n",
+             cache_positions(options), running, for_room);
 }
 
 // What one pass brought for one request.
@@ -347,7 +346,9 @@ bool ModelHost::hear(Work& work, std::size_t index, const Event& event) {
     one.positions += static_cast<std::int64_t>(count);
     metrics_->positions += static_cast<std::int64_t>(count);
   }
-  return work.listener->event(static_cast<int>(index), event);
+  const bool wanted = work.listener->event(static_cast<int>(index), event);
+  told_seconds_ += steady_seconds() - now;
+  return wanted;
 }
 
 void ModelHost::end_request(Work& work, std::size_t index) {
@@ -363,20 +364,22 @@ void ModelHost::end_request(Work& work, std::size_t index) {
   metrics_->positions -= one.positions;
 }
 
-void ModelHost::collect(Slot& slot) {
+bool ModelHost::collect(Slot& slot) {
+  bool ended = false;
   for (auto& work : slot.jobs) {
     bool stopped = false;
     for (std::size_t i = 0; i < work->requests.size(); ++i) {
       if (work->requests[i].done) continue;
       auto generation = slot.engine.take(work->requests[i].id);
       if (!generation) continue;
+      ended = true;
       end_request(*work, i);
       metrics_->add(*generation);
       metrics_->whole.observe(steady_seconds() - work->arrived);
       stopped = stopped || generation->stop == StopReason::cancelled;
       if (work->failed) continue;
       if (generation->stop == StopReason::failed) {
-        const ApiError why = failure(work->requests[i].narrowed, generation->error);
+        const ApiError why = failure(work->requests[i].narrowed, *generation);
         if (why.status >= 500) fmt::print(stderr, "[a request failed: {}]\n", generation->error);
         work->failed = stopped = true;
         work->listener->failed(why);
@@ -391,6 +394,7 @@ void ModelHost::collect(Slot& slot) {
   }
   std::erase_if(slot.jobs, [](const auto& work) { return work->left == 0; });
   if (slot.jobs.empty()) slot.idle_since = steady_seconds();
+  return ended;
 }
 
 // The engine is not asked again afterwards.
@@ -401,6 +405,7 @@ void ModelHost::fail_jobs(Slot& slot, const ApiError& error) {
     if (!work->failed) work->listener->failed(error);
   }
   slot.jobs.clear();
+  note_waiting(slot);
 }
 
 void ModelHost::free_idle_engines() {

@@ -28,6 +28,8 @@ struct HostOptions {
   int max_engines = 3;               // mixes in use at once
   double engine_idle_seconds = 300;  // after which an engine that is not the default one is freed
   double request_seconds = 600;      // from its arrival; then the answer ends where it is. 0: no limit
+  std::uint64_t memory_bytes = 0;    // that there is for models and engines; 0: what is free
+  std::uint64_t cache_bytes = 0;     // of an engine's cache, at most; 0: an eighth of that memory
 };
 
 // Who waits for an answer. Called on the host's thread, which it must not hold up.
@@ -64,7 +66,8 @@ class ModelHost {
   int in_flight() const { return in_flight_.load(); }  // requests that are not done
   const Model& model() const { return model_; }
   const Mix& mix() const { return mix_; }
-  std::size_t bytes() const;  // of weights and engines
+  std::size_t bytes() const;                                                  // of weights and engines
+  std::int64_t positions() const { return metrics_->most_positions.load(); }  // of their caches
 
  private:
   struct Work;
@@ -74,6 +77,8 @@ class ModelHost {
     std::vector<std::string> sources;
     std::vector<std::unique_ptr<Work>> jobs;
     double idle_since = 0;
+    int waiting_for_cache = 0;  // requests, after the last pass
+    bool said_full = false;     // that its cache is full, to the log
   };
   struct Order {
     std::uint64_t id = 0;
@@ -92,11 +97,12 @@ class ModelHost {
   void stop(std::uint64_t id);
   void step(Slot& slot);
   bool hear(Work& work, std::size_t index, const Event& event);
-  void collect(Slot& slot);
+  bool collect(Slot& slot);  // whether some request ended
   void end_request(Work& work, std::size_t index);
   void fail_jobs(Slot& slot, const ApiError& error);
   void free_idle_engines();
   void count_engines();
+  void note_waiting(Slot& slot);
   void wait();
 
   Model model_;
@@ -112,9 +118,11 @@ class ModelHost {
   std::vector<Order> orders_;            // guarded by mutex_
   std::atomic<bool> has_orders_{false};  // looked at before every pass
   std::atomic<bool> stops_{false};
+  double told_seconds_ = 0;  // that listeners took in the pass at hand
   std::thread thread_;
 };
 
+std::int64_t cache_positions(const EngineOptions& options);  // of an engine's resolved options
 double steady_seconds();
 
 }  // namespace coppice::serve

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <future>
+#include <thread>
 
 namespace coppice::serve {
 namespace {
@@ -125,6 +127,30 @@ TEST_F(Hosted, ManyAtOnceAndInSeveralMixesSayWhatEachSaysAlone) {
   }
   EXPECT_EQ(metrics_->engines, 3);
   EXPECT_EQ(metrics_->read().first.tokens, 9u * 2 * 40);
+}
+
+// Takes its time with what it hears.
+class Slow final : public Listener {
+ public:
+  void accepted(const std::vector<std::string>&) override {}
+  bool event(int, const Event&) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return true;
+  }
+  void done(int, Generation) override {}
+  void finished() override { ended_.set_value(); }
+  void failed(const ApiError&) override { ended_.set_value(); }
+  std::promise<void> ended_;
+};
+
+TEST_F(Hosted, WhatListenersTakeIsTheThreadsTimeAndNotTheEngines) {
+  start();
+  const auto slow = std::make_shared<Slow>();
+  ASSERT_TRUE(host_->submit({{request("a", 1, 20)}, host_->mix(), slow, steady_seconds()}));
+  slow->ended_.get_future().wait();
+  host_.reset();  // its last pass is counted then
+  EXPECT_GT(metrics_->engine_seconds, 0);
+  EXPECT_GE(metrics_->thread_seconds - metrics_->engine_seconds, 20 * 0.002);
 }
 
 TEST_F(Hosted, ACancelledRequestLeavesAndEverythingIsFreed) {

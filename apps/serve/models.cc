@@ -3,6 +3,7 @@
 #include <coppice/tools.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "json_body.h"
+#include "errors.h"
 
 namespace coppice::serve {
 namespace {
@@ -20,26 +21,6 @@ constexpr double kRetrySeconds = 10;  // after a load that failed
 constexpr double kRoomForBytes =
     1.1;  // memory of a model and its engine, in bytes of its file, before it is known
 constexpr std::string_view kLatest = ":latest";
-constexpr std::size_t kLongestQuote = 200;  // bytes of a name, in an error
-
-ApiError unavailable(std::string message, std::string code) {
-  ApiError error;
-  error.status = 503;
-  error.type = "server_error";
-  error.code = std::move(code);
-  error.message = std::move(message);
-  return error;
-}
-
-ApiError unknown_model(const std::string& name) {
-  ApiError error;
-  error.status = 404;
-  error.param = "model";
-  error.code = "model_not_found";
-  error.message = fmt::format("there is no model \"{}\" here; /v1/models lists those there are",
-                              shortened(name, kLongestQuote));
-  return error;
-}
 
 // Of what the header says and the file's time: a start must not read gigabytes for it.
 std::uint64_t fnv(std::string_view text) {
@@ -47,6 +28,8 @@ std::uint64_t fnv(std::string_view text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return hash;
 }
+
+bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
 
 std::uint64_t room_for(std::uint64_t file_bytes) {
   return static_cast<std::uint64_t>(kRoomForBytes * static_cast<double>(file_bytes));
@@ -132,14 +115,14 @@ void Models::with(const std::string& name, Ready ready) {
     held.unlock();
     return ready(host);
   }
-  const bool failed = !entry->problem.empty() && now < entry->failed_at + kRetrySeconds;
-  if (stops_ || failed) {
+  if (stops_) {
     held.unlock();
-    return ready(tl::unexpected(
-        failed ? unavailable(
-                     fmt::format("the model {} cannot be loaded now; the server's log says why", entry->name),
-                     "model_not_loaded")
-               : unavailable("the server is being shut down", "shutting_down")));
+    return ready(tl::unexpected(unavailable("the server is being shut down", "shutting_down")));
+  }
+  // A file that was missing is looked for again each time, other trouble is not met again at once.
+  if (!entry->missing && !entry->problem.empty() && now < entry->failed_at + kRetrySeconds) {
+    held.unlock();
+    return ready(tl::unexpected(cannot_be_loaded(entry->name)));
   }
   entry->wanted = true;
   entry->waiting.push_back({std::move(ready), now + options_.wait_seconds});
@@ -215,28 +198,31 @@ void Models::load(Entry& entry) {
   const double start = steady_seconds();
   auto host = make_host(entry);
   if (!host) {
-    if (&entry != entries_.front().get() ||
-        entry.metrics->loads > 0)  // else the server ends with the sentence
-      fmt::print(stderr, "[{} cannot be loaded: {}]\n", entry.name, host.error().message);
-    {
-      const std::lock_guard<std::mutex> held(mutex_);
-      entry.problem = host.error().message;
-      entry.failed_at = steady_seconds();
-    }
-    return answer(entry,
-                  tl::unexpected(unavailable(
-                      fmt::format("the model {} cannot be loaded; the server's log says why", entry.name),
-                      "model_not_loaded")));
+    return answer(entry, tl::unexpected(not_loaded(entry, host.error().message)));
   }
-  fmt::print(stderr, "[{} loaded in {:.1f} s, {:.0f} MB with its engine, drafters: {}]\n", entry.name,
-             steady_seconds() - start, static_cast<double>((*host)->bytes()) / 1e6, (*host)->mix().name);
+  fmt::print(stderr, "[{} loaded in {:.1f} s, {:.0f} MB with its engine, room for {} tokens, drafters: {}]\n",
+             entry.name, steady_seconds() - start, static_cast<double>((*host)->bytes()) / 1e6,
+             (*host)->positions(), (*host)->mix().name);
   {
     const std::lock_guard<std::mutex> held(mutex_);
     entry.host = *host;
     entry.problem.clear();
+    entry.missing = false;
     ++entry.metrics->loads;
   }
   answer(entry, *host);
+}
+
+ApiError Models::not_loaded(Entry& entry, const std::string& why) {
+  const bool missing = !readable(entry.file),
+             ends = &entry == entries_.front().get() && entry.metrics->loads == 0;
+  const std::lock_guard<std::mutex> held(mutex_);
+  // Where the server ends it says the sentence itself; and once is enough.
+  if (!ends && entry.problem != why) fmt::print(stderr, "[{} cannot be loaded: {}]\n", entry.name, why);
+  entry.problem = why;
+  entry.missing = missing;
+  entry.failed_at = steady_seconds();
+  return missing ? file_missing(entry.name) : cannot_be_loaded(entry.name);
 }
 
 // The default mix may be made for another model; then `lookup`, which needs no file, guesses, and the log

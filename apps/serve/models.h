@@ -69,7 +69,8 @@ class Models {
     bool wanted = false;  // the loader has it to do
     double last_used = 0;
     std::vector<Waiting> waiting;
-    std::string problem;  // why it could not be loaded
+    std::string problem;   // why it could not be loaded
+    bool missing = false;  // that was because its file is not there
     double failed_at = 0;
   };
 
@@ -77,6 +78,7 @@ class Models {
   Entry* find(const std::string& name) const;
   void run();
   void load(Entry& entry);
+  ApiError not_loaded(Entry& entry, const std::string& why);
   Result<Host> make_host(const Entry& entry) const;
   bool make_room(const Entry& entry);
   void answer(Entry& entry, const ApiResult<Host>& host);

@@ -27,9 +27,9 @@ void read_options(Fields& fields, Asked& asked, std::optional<int>& context) {
   sampling.max_tokens = predict > 0 ? predict : kMostTokens;
   sampling.temperature = own.number("temperature", 0, 100, 0.8F);
   sampling.top_k = std::max(0, own.maybe_integer("top_k", -1, kMostTokens).value_or(40));
-  sampling.top_p = own.number("top_p", 0, 1, 0.9F);
+  sampling.top_p = own.share("top_p", 0.9F);
   sampling.min_p = own.number("min_p", 0, 1, 0);
-  sampling.typical_p = own.number("typical_p", 0, 1, 1);
+  sampling.typical_p = own.share("typical_p", 1);
   sampling.repetition_penalty = own.number("repeat_penalty", 0.01, 100, 1.1F);
   sampling.presence_penalty = own.number("presence_penalty", -2, 2, 0);
   sampling.frequency_penalty = own.number("frequency_penalty", -2, 2, 0);
@@ -37,9 +37,6 @@ void read_options(Fields& fields, Asked& asked, std::optional<int>& context) {
   read_seed(own, asked);
   read_stop(own, "stop", sampling);
   context = own.maybe_integer("num_ctx", 2, kMostTokens);
-  for (const auto& [name, value] :
-       {std::pair("top_p", sampling.top_p), std::pair("typical_p", sampling.typical_p)})
-    if (!(value > 0)) own.error(name, "must be above 0 and at most 1, which is off");
   if (const auto end = own.finish(); !end) fields.error(end.error());
 }
 

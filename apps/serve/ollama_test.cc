@@ -4,6 +4,7 @@
 namespace coppice::serve {
 namespace {
 
+using testing::error_of;
 using testing::lines_of;
 using testing::play;
 
@@ -18,6 +19,19 @@ TEST(OllamaAnswer, StreamsLinesAndEndsWithItsNumbers) {
   EXPECT_EQ(lines[2]["prompt_eval_count"], 7);
   EXPECT_GT(lines[2]["total_duration"], 0);
   EXPECT_EQ(lines[2]["message"]["content"], "");
+}
+
+TEST(OllamaAsk, AShareOutOfRangeIsRefusedInOneSentenceWhereverItIs) {
+  for (const char* name : {"top_p", "typical_p"}) {
+    for (const char* value : {"0", "2", "-1", "true"}) {
+      const std::string field = std::string(name) + "\":" + value;
+      const std::string wrong = std::string(" must be above 0 and at most 1, which is off, not ") + value;
+      const ApiError ollama = error_of(Api::ollama_generate, R"({"prompt":"hi","options":{")" + field + "}}");
+      EXPECT_EQ(ollama.message, "options." + std::string(name) + ":" + wrong);
+      EXPECT_EQ(error_of(Api::completions, R"({"prompt":"hi",")" + field + "}").message,
+                name + (":" + wrong));
+    }
+  }
 }
 
 TEST(OllamaAnswer, IsOneObjectWithoutAStream) {

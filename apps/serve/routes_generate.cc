@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "answering.h"
+#include "errors.h"
 #include "json_body.h"
 #include "routes.h"
 
@@ -14,15 +15,6 @@ namespace coppice::serve {
 namespace {
 
 constexpr std::size_t kFingerprintDigits = 12;
-
-ApiError busy() {
-  ApiError error;
-  error.status = 429;
-  error.type = "rate_limit_error";
-  error.code = "server_busy";
-  error.message = "as many requests wait as may; try again later";
-  return error;
-}
 
 const ServedModel* served(const Models& models, const std::string& name) {
   for (const ServedModel& model : models.list())
@@ -60,14 +52,10 @@ void Routes::later(const std::shared_ptr<Call>& call, std::function<void()> work
       if (!call->reply->gone()) work();
     } catch (const std::exception& error) {
       fmt::print(stderr, "[request {}: {}; this is a bug of ours]\n", call->request.id, error.what());
-      ApiError ours;
-      ours.status = 500;
-      ours.type = "server_error";
-      ours.message = "the server failed on this request; this is a bug of ours";
-      send_error(*call->reply, call->shape, ours);
+      send_error(*call->reply, call->shape, server_error());
     }
   };
-  if (!workers_.post(guarded)) send_error(*call->reply, call->shape, busy());
+  if (!workers_.post(guarded)) send_error(*call->reply, call->shape, queue_full(false));
 }
 
 void Routes::generate(Call call, Api api) {

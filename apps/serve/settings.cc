@@ -49,6 +49,21 @@ Result<ordered_json> parse_file(std::string_view text, const std::string& file) 
   }
 }
 
+// "0 to 65535" of an option that takes whole numbers of a range; empty: it does not.
+std::string whole_range(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  constexpr std::string_view kIn = "INT in [", kTo = " - ";
+  const std::size_t in = type.find(kIn), begin = in + kIn.size(), end = type.find(']', begin);
+  const std::size_t to = type.find(kTo, begin);
+  if (in == std::string::npos || end == std::string::npos || to >= end) return "";
+  return type.substr(begin, to - begin) + " to " + type.substr(to + kTo.size(), end - to - kTo.size());
+}
+
+bool is_whole(const std::string& text) {
+  const std::size_t sign = text.rfind('-', 0) == 0 ? 1 : 0;
+  return text.size() > sign && text.find_first_not_of("0123456789", sign) == std::string::npos;
+}
+
 // As a person would have typed them.
 Status give(CLI::Option& option, const std::vector<std::string>& values, const std::string& origin) {
   try {
@@ -56,6 +71,10 @@ Status give(CLI::Option& option, const std::vector<std::string>& values, const s
     option.run_callback();
   } catch (const CLI::Error& error) {
     option.clear();
+    const std::string range = whole_range(option);
+    for (const std::string& value : values)
+      if (!range.empty() && !is_whole(value))
+        return fail(fmt::format("{}: {} is no whole number; one from {} is wanted", origin, value, range));
     return fail(fmt::format("{}: {}", origin, error.what()));
   }
   return {};

@@ -64,6 +64,10 @@ TEST_F(SettingsOf, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_EQ(
       settings().read_environment({"COPPICE_SERVE_PORT=x"}).error().message.find("COPPICE_SERVE_PORT: "), 0u);
   EXPECT_FALSE(settings().read_file(R"({"host": null})", "f.json"));
+  EXPECT_EQ(settings().read_file(R"({"port": 8000.5})", "f.json").error().message,
+            "f.json: \"port\": 8000.5 is no whole number; one from 0 to 65535 is wanted");
+  EXPECT_EQ(settings().read_environment({"COPPICE_SERVE_PORT=many"}).error().message,
+            "COPPICE_SERVE_PORT: many is no whole number; one from 0 to 65535 is wanted");
 }
 
 TEST_F(SettingsOf, AFileSaysANameOnceAndNamesNoOtherFile) {

@@ -156,6 +156,11 @@ class Server:
                 total += float(found.group(2))
         return total
 
+    def count_said(self, text):
+        """-> how many lines of its log have this text, as soon as one has."""
+        soon(lambda: any(text in line for line in self.said))
+        return sum(text in line for line in self.said)
+
     def stop(self, kind=signal.SIGTERM):
         """-> the exit status"""
         if self.process.poll() is None:

@@ -60,7 +60,7 @@ class Serving(Case):
         random_model.write(cls.folder / "other.gguf", chat_template=server.CHATML, seed=2)
         cls.log = cls.folder / "access.jsonl"
         cls.server = Server("-m", f"target={cls.model}", "-m", cls.folder / "other.gguf", "-c", CONTEXT, "--parallel", PARALLEL, "--queue",
-                            QUEUE, "--head-seconds", 1, "--max-body", "64KB", "--memory-limit", cls.model.stat().st_size * 6 // 5, "--log", cls.log, "--policy", "fixed",
+                            QUEUE, "--positions", PARALLEL * CONTEXT, "--head-seconds", 1, "--max-body", "64KB", "--memory-limit", cls.model.stat().st_size * 6 // 5, "--log", cls.log, "--policy", "fixed",
                             "--cors", "https://friend.example").ready()
 
     @classmethod
@@ -323,6 +323,47 @@ class Life(Case):
         self.refused("two models", "-m", f"a={self.model}", "-m", f"a={self.model}")
         self.refused("--host", "-m", self.model, "--host", "example.org")
         self.refused("two mixes", "-m", self.model, "-d", "a=lookup", "-d", "a=none")
+
+    def test_what_can_be_said_without_a_model_is_said_before_it_listens(self):
+        # refused() wants one line on stderr, so none of these came as far as "listening".
+        self.refused("drafters, column 5", "-m", self.model, "-d", "nix(")
+        self.refused("there is no drafter `nix`", "-m", self.model, "-d", "a=lookup", "-d", "b=nix")
+        self.refused("max=1 should be a whole number", "-m", self.model, "-d", "lookup(max=1)", "--print-config")
+        self.refused("nowhere.ngram", "-m", self.model, "-d", "x=lookup | ngram(nowhere.ngram)")
+        self.refused('instruction set "zz"', "-m", self.model, "--isa", "zz")
+        self.refused('there is no policy "zz"', "-m", self.model, "--policy", "zz")
+        self.refused("nowhere.gate", "-m", self.model, "--policy", "adaptive-paper(gate=nowhere.gate)")
+
+    def test_a_model_whose_file_went_away_is_named_and_answers_when_it_is_back(self):
+        other, away = self.folder / "other.gguf", self.folder / "away.gguf"
+        random_model.write(other, chat_template=server.CHATML, seed=2)
+        running = self.start("-m", f"other={other}")
+        asked_of_other = {**asked(1, 5), "model": "other"}
+        other.rename(away)
+        for _ in range(2):
+            status, answer = running.post("/v1/completions", asked_of_other)
+            self.assertEqual((status, answer["error"]["code"], answer["error"]["param"]), (503, "model_file_missing", "model"))
+            self.assertIn("the model other cannot be loaded: its file is not where it was", answer["error"]["message"])
+            self.assertNotIn(str(self.folder), answer["error"]["message"])
+        self.assertEqual(running.post("/v1/completions", asked(1, 5))[0], 200, "the others go on")
+        self.assertEqual(running.count_said("other cannot be loaded"), 1)
+        away.rename(other)
+        self.assertEqual(running.post("/v1/completions", asked_of_other)[0], 200)
+
+    def test_a_full_cache_lets_the_next_wait_and_says_so(self):
+        running = self.start("--parallel", 4, "--queue", 1, "--cache-memory", 1)
+        self.assertEqual(running.metric("coppice_kv_positions"), CONTEXT, "one context, though four times that were asked for")
+        connections = [running.open("/v1/completions", LONG) for _ in range(5)]
+        self.assertTrue(soon(lambda: running.metric("coppice_requests_waiting_for_cache") == 4))
+        self.assertEqual(running.metric("vllm:num_requests_running"), 1)
+        status, answer = running.post("/v1/completions", asked(1, 5))
+        self.assertEqual((status, answer["error"]["code"]), (429, "server_busy"))
+        self.assertIn("for room in the cache", answer["error"]["message"])
+        self.assertEqual(running.count_said(f"the cache is full: its {CONTEXT} tokens"), 1)
+        for connection in connections:
+            connection.close()
+        self.assertTrue(soon(lambda: running.metric("coppice_requests_waiting_for_cache") == 0))
+        self.assertEqual(running.post("/v1/completions", asked(1, 5))[0], 200)
 
     def test_a_first_model_that_cannot_be_had_ends_the_server(self):
         run = self.run_command("serve", "-t", 1, "--port", 0, "-m", self.model, "-d", "x=ngram(nowhere.ngram)")
