@@ -6,7 +6,7 @@ import re
 ROOMS = ["base", "quant", "gguf", "jinja", "text", "corpus", "grammar", "kernels", "tree", "sample", "model", "draft", "policy", "engine",
          "api", "train"]
 # Plain data of the public interface: structs that rooms hand on as they are.
-PLAIN = {"decision", "drafter", "error", "grammar", "token", "sampling", "speculation", "stats", "request"}
+PLAIN = {"decision", "drafter", "error", "grammar", "token", "sampling", "speculation", "stats", "request", "tool_calls"}
 # Folders that see the public interface alone, and those that may look into any room.
 OUTSIDE = {"apps", "python", "examples", "bench"}
 ANYWHERE = {"tests", "fuzz", "tools"}

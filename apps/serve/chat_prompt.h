@@ -2,12 +2,12 @@
 #pragma once
 
 #include <coppice/coppice.h>
+#include <coppice/tool_calls.h>
 
 #include <string>
 #include <vector>
 
 #include "asked.h"
-#include "tool_families.h"
 #include "tools.h"
 
 namespace coppice::serve {

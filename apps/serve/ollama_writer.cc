@@ -27,7 +27,7 @@ OllamaWriter::OllamaWriter(const OllamaStyle& style, const Model& model, AnswerC
       model_(model),
       context_(std::move(context)),
       tokens_(model_.tokenizer(), calls.family != nullptr, last_token(context_)) {
-  if (calls.family) reader_.emplace(*calls.family, calls.tools, calls.tools.forced());
+  if (calls.family) reader_.emplace(calls.reader());
 }
 
 const char* OllamaWriter::content_type() const {

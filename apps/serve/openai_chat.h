@@ -1,8 +1,10 @@
 // The writer of /v1/chat/completions.
 #pragma once
 
+#include <coppice/tool_calls.h>
+
 #include "openai_writer.h"
-#include "tool_calls.h"
+#include "tools.h"
 
 namespace coppice::serve {
 
@@ -10,6 +12,7 @@ namespace coppice::serve {
 struct CallStyle {
   const ToolFamily* family = nullptr;
   Tools tools;
+  ToolCallReader reader() const;  // of one answer; where there is a family
 };
 
 // Nine letters and digits: some templates want exactly that of a call's id.

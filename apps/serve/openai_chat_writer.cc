@@ -14,12 +14,20 @@ std::string call_id() {
   return id;
 }
 
+ToolCallReader CallStyle::reader() const {
+  ToolCallOptions options;
+  for (const Tool& tool : tools.list) options.names.push_back(tool.name);
+  options.parallel = tools.parallel;
+  options.inside = tools.forced();
+  return {*family, std::move(options)};
+}
+
 ChatWriter::ChatWriter(const OpenAiStyle& style, const Model& model, AnswerContext given,
                        const CallStyle& calls)
     : OpenAiWriter(style, model, std::move(given)), named_(calls.tools.choice == Tools::Choice::named) {
   for (std::size_t i = 0; i < context().prompt_tokens.size(); ++i) {
     Choice& choice = choices_.emplace_back();
-    if (calls.family) choice.reader.emplace(*calls.family, calls.tools, calls.tools.forced());
+    if (calls.family) choice.reader.emplace(calls.reader());
   }
 }
 

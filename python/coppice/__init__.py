@@ -13,9 +13,9 @@ from coppice._drafters import Drafter, chain
 from coppice._files import FoundModel, find_models
 from coppice._grammar import Grammar
 from coppice._model import Model
-from coppice._results import Generation, Piece, Source, Stats
+from coppice._results import Generation, Piece, Source, Stats, ToolCall
 from coppice._streams import AsyncStream, Stream
 from coppice._tokenizer import Tokenizer
 
 __all__ = ["AsyncStream", "Drafter", "Error", "FoundModel", "Generation", "Grammar", "Model", "Piece", "Source", "Stats", "Stream", "Tokenizer",
-           "chain", "drafter_help", "find_models", "system_info"]
+           "ToolCall", "chain", "drafter_help", "find_models", "system_info"]

@@ -16,6 +16,7 @@ from coppice._options import ChatOptions, GenerateOptions, check_names, request_
 from coppice._results import Generation
 from coppice._streams import AsyncStream, Stream, finisher
 from coppice._tokenizer import Tokenizer
+from coppice._tools import Reader, call_reader
 
 if TYPE_CHECKING:
     import numpy
@@ -104,9 +105,10 @@ class Model:
     def chat(self, messages: Conversation, *, n: int, **options: Unpack[ChatOptions]) -> list[Generation]: ...
     def chat(self, messages: Conversation, *, n: int = 1, **options: Unpack[ChatOptions]) -> Any:
         """The assistant's answer to a conversation: [{"role": "user", "content": "Hello"}], or what the user says, as a string. Tools are
-        shown to the model; what it calls stands in the answer's text, in the model's own way."""
-        ids, rest = self._conversation(messages, options)
-        return self.generate(ids, n=n, **rest)
+        shown to the model; what it calls stands in the answer's `tool_calls`, what else it says in its `content`."""
+        ids, rest, read = self._conversation(messages, options)
+        answers = self.generate(ids, n=n, **rest)
+        return [read(answer) for answer in answers] if isinstance(answers, list) else read(answers)
 
     def stream(self, prompt: str | Iterable[int], **options: Unpack[GenerateOptions]) -> Stream:
         """The answer piece by piece, as passes bring it. Nothing is computed while nobody reads."""
@@ -148,20 +150,24 @@ class Model:
             return self.tokenizer.encode(prompt)
         return [int(token) for token in prompt]
 
-    def _conversation(self, messages: Conversation, options: Mapping[str, Any]) -> tuple[list[int], dict[str, Any]]:
-        """Its tokens, and the options that are not the template's."""
+    def _conversation(self, messages: Conversation, options: Mapping[str, Any]) -> tuple[list[int], dict[str, Any], Reader]:
+        """Its tokens, the options that are not the template's, and what finds calls of tools in the answer."""
         rest = dict(options)
-        shown = template_options(rest.pop("tools", None), rest.pop("documents", None), rest.pop("chat_template_kwargs", None))
+        tools = rest.pop("tools", None)
+        shown = template_options(tools, rest.pop("documents", None), rest.pop("chat_template_kwargs", None))
         check_names(rest)
-        return _coppice.chat_tokens(self._core, messages_of(messages), True, shown), rest
+        if tools:
+            rest.setdefault("show_special", True)  # many models open a call with a control token
+        read = call_reader(self._core, tools, shown) if tools else _as_it_is
+        return _coppice.chat_tokens(self._core, messages_of(messages), True, shown), rest, read
 
-    def _open(self, ids: list[int], options: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _open(self, ids: list[int], options: Mapping[str, Any], read: Reader | None = None) -> tuple[Any, ...]:
         request = request_for(ids, options, self.tokenizer.vocab_size)
-        return self._working().submit(request, True), self._names, finisher(self._names, self._watch)
+        return self._working().submit(request, True), self._names, finisher(self._names, self._watch, read or _as_it_is)
 
     def _answer(self, requests: list[_coppice.Request]) -> list[Generation]:
         """All at once; if one is refused or interrupted, nobody waits for the others."""
-        engine, finish = self._working(), finisher(self._names, self._watch)
+        engine, finish = self._working(), finisher(self._names, self._watch, _as_it_is)
         under_way = [engine.submit(request, False) for request in requests]
         try:
             return [finish(answer.result()) for answer in under_way]
@@ -175,6 +181,10 @@ class Model:
             if problem not in self._warned:
                 self._warned.add(problem)
                 warnings.warn(problem, RuntimeWarning, stacklevel=4)
+
+
+def _as_it_is(generation: Generation) -> Generation:
+    return generation
 
 
 def _is_token(entry: Any) -> bool:

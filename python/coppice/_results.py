@@ -71,6 +71,15 @@ class Stats:
 
 
 @dataclass(frozen=True)
+class ToolCall:
+    """A tool that the model calls."""
+
+    id: str  #: nine letters and digits, as the strictest templates want them; the same call has the same
+    name: str
+    arguments: str  #: JSON, as the model wrote it
+
+
+@dataclass(frozen=True)
 class Generation:
     """One answer."""
 
@@ -82,6 +91,17 @@ class Generation:
     sources: list[str | None]  #: the drafter that guessed each token; None: nobody did
     logprobs: list[float] | None = None  #: of each token, if asked for
     top_logprobs: list[list[tuple[int, float]]] | None = None  #: the best tokens at each place, if asked for
+    tool_calls: list[ToolCall] = field(default_factory=list)  #: of chat() with tools
+    content: str | None = None  #: of chat() with tools: the text without its calls
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The answer as a message of the conversation, to be appended to it."""
+        said: dict[str, Any] = {"role": "assistant", "content": self.text if self.content is None else self.content}
+        if self.tool_calls:
+            said["tool_calls"] = [{"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                                  for call in self.tool_calls]
+        return said
 
     def __str__(self) -> str:
         return self.text

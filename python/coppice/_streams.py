@@ -76,14 +76,15 @@ class AsyncStream(_Pieces, AsyncIterator[Piece]):
         return piece
 
 
-def finisher(names: list[str], watch: Callable[[Generation], None]) -> Callable[[dict[str, Any]], Generation]:
-    """What makes a Generation of the library's answer. One that failed on the way is an Error."""
+def finisher(names: list[str], watch: Callable[[Generation], None],
+             read: Callable[[Generation], Generation]) -> Callable[[dict[str, Any]], Generation]:
+    """What makes a Generation of the library's answer, which `read` may take apart. One that failed on the way is an Error."""
 
     def finish(raw: dict[str, Any]) -> Generation:
         if raw["stop_reason"] == "failed":
             raise Error(raw["error"])
         generation = generation_of(raw, names)
         watch(generation)
-        return generation
+        return read(generation)
 
     return finish

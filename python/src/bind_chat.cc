@@ -21,6 +21,19 @@ nb::str chat_text(const Model& model, const Messages& messages, bool open_answer
   return text(value(value(model.chat_template(options)).text(messages, open_answer)));
 }
 
+// What a model said, in the way that its template (`options` may have another) shows to it: the content, and
+// (name, arguments) of each call.
+nb::tuple tool_calls(const Model& model, const ChatTemplateOptions& options,
+                     const std::vector<std::string>& names, const std::string& answer) {
+  const auto chat = model.chat_template(options);
+  const ToolFamily& family = tool_family(chat ? std::string_view(chat->program()) : std::string_view());
+  const AnswerParts parts = read_tool_calls(family, {names, true, false}, answer);
+  nb::list calls;
+  for (const ToolCall& call : parts.calls)
+    calls.append(nb::make_tuple(text(call.name), text(call.arguments)));
+  return nb::make_tuple(text(parts.content), calls);
+}
+
 }  // namespace
 
 void bind_chat(nb::module_& m) {
@@ -44,6 +57,7 @@ void bind_chat(nb::module_& m) {
       .def_rw("variables", &ChatTemplateOptions::variables);
   m.def("chat_tokens", &chat_tokens, nb::arg("model"), nb::arg("messages"), nb::arg("open_answer"),
         nb::arg("options"));
+  m.def("tool_calls", &tool_calls, nb::arg("model"), nb::arg("options"), nb::arg("names"), nb::arg("answer"));
   m.def("chat_text", &chat_text, nb::arg("model"), nb::arg("messages"), nb::arg("open_answer"),
         nb::arg("options"));
 }

@@ -1,5 +1,7 @@
 """Conversations as people write them, and what a template shows of them."""
 
+import json
+
 import coppice
 import pytest
 
@@ -43,6 +45,43 @@ def test_a_chat_is_what_the_template_makes_of_it(own):
     expected = own.generate(prompt, **SHORT)
     assert own.chat(CALLED, **options).tokens == expected.tokens
     assert "".join(own.chat_stream(CALLED, **options)) == expected.text
+
+
+HERMES = TEMPLATE + "{# <tool_call> #}"
+CALL = '<tool_call>{"name": "weather", "arguments": {"place": "Ghent"}}</tool_call>'
+
+
+def says(sentence):
+    """A grammar of this sentence and no other: so even a model that talks nonsense calls a tool."""
+    return 'root ::= "' + sentence.replace('"', '\\"') + '"'
+
+
+@pytest.mark.parametrize("tools", [TOOLS, json.dumps(TOOLS)])
+def test_calls_of_tools_are_read_out_of_the_answer(load, tools):
+    model = load(chat_template=HERMES)
+    options = {"tools": tools, "grammar": says("Let me see. " + CALL + CALL), "max_new_tokens": 400}
+    answer = model.chat("Is it wet in Ghent?", **options)
+    assert answer.text == "Let me see. " + CALL + CALL
+    assert answer.content == "Let me see."
+    assert [(call.name, json.loads(call.arguments)) for call in answer.tool_calls] == [("weather", {"place": "Ghent"})] * 2
+    assert len({call.id for call in answer.tool_calls}) == 2
+    assert all(len(call.id) == 9 and call.id.isalnum() for call in answer.tool_calls)
+    with model.chat_stream("Is it wet in Ghent?", **options) as stream:
+        assert "".join(stream) == answer.text
+        assert stream.generation.tool_calls == answer.tool_calls
+    assert [one.tool_calls for one in model.chat("Is it wet in Ghent?", n=2, **options)] == [answer.tool_calls] * 2
+
+
+def test_the_answer_goes_on_as_a_message_of_the_conversation(load):
+    model = load(chat_template=HERMES)
+    said = model.chat("Is it wet in Ghent?", tools=TOOLS, grammar=says(CALL), max_new_tokens=400)
+    result = {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": "rain"}
+    assert text(model, [CALLED[0], said.message, result]) == text(model, CALLED)
+
+
+def test_without_tools_a_text_is_no_call(load):
+    said = load(chat_template=HERMES).chat("Hi", grammar=says(CALL), max_new_tokens=400)
+    assert (said.content, said.tool_calls, said.message) == (None, [], {"role": "assistant", "content": CALL})
 
 
 def test_parts_of_a_content_are_its_lines(own):

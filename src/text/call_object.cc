@@ -1,9 +1,14 @@
-#include "call_object.h"
+#include "text/call_object.h"
 
-#include "json_body.h"
+#include <nlohmann/json.hpp>
+#include <optional>
 
-namespace coppice::serve {
+#include "base/json_depth.h"
+
+namespace coppice::core {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestKey = 200;  // in its quotes; what is longer is no call
 
@@ -11,9 +16,17 @@ bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; 
 bool is_arguments(std::string_view key) { return key == "arguments" || key == "parameters"; }
 bool is_name(std::string_view key) { return key == "name" || key == "tool_name"; }
 
+// What a model wrote; nothing where it is no JSON, or nested so deeply that nobody should walk it.
+std::optional<Json> parse(const std::string& text) {
+  constexpr int kDeepest = 64;
+  if (json_deeper_than(text, kDeepest)) return std::nullopt;
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? std::nullopt : std::optional(std::move(value));
+}
+
 // A JSON string without its quotes; empty where it is none.
 std::string unquote(const std::string& json) {
-  const auto value = parse_bounded(json);
+  const auto value = parse(json);
   return value && value->is_string() ? value->get<std::string>() : std::string();
 }
 
@@ -122,14 +135,16 @@ void CallObject::take_value() {
 // {"type": "function", "function": {"name": ..., "arguments": ...}}, as OpenAI's API has it; or its name
 // alone.
 void CallObject::take_function() {
-  const auto function = parse_bounded(value_);
+  const auto function = parse(value_);
   if (!function) return;
   if (function->is_string()) name_ = function->get<std::string>();
   if (!function->is_object()) return;
   for (const auto& [key, value] : function->items()) {
     if (is_name(key) && value.is_string()) name_ = value.get<std::string>();
-    if (is_arguments(key)) arguments_ = value.is_string() ? value.get<std::string>() : dump(value);
+    if (is_arguments(key))
+      arguments_ = value.is_string() ? value.get<std::string>()
+                                     : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 }
 
-}  // namespace coppice::serve
+}  // namespace coppice::core

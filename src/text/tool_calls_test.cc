@@ -1,13 +1,10 @@
 // How models write calls of tools, family by family, and what is left of their text.
-#include "tool_calls.h"
-
+#include <coppice/tool_calls.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "json_body.h"
-
-namespace coppice::serve {
+namespace coppice {
 namespace {
 
 const ToolFamily& family(std::string_view name) {
@@ -17,12 +14,7 @@ const ToolFamily& family(std::string_view name) {
   return tool_families().back();
 }
 
-Tools weather() {
-  Tools tools;
-  tools.list.push_back({"weather", "", Json::object()});
-  tools.list.push_back({"time", "", Json::object()});
-  return tools;
-}
+ToolCallOptions weather() { return {.names = {"weather", "time"}, .parallel = true, .inside = false}; }
 
 // "content|name(arguments)|name(arguments)"
 std::string shown(const std::vector<CallPiece>& pieces) {
@@ -35,9 +27,9 @@ std::string shown(const std::vector<CallPiece>& pieces) {
   return content + calls;
 }
 
-std::string read(std::string_view name, std::string_view text, std::size_t step, bool inside = false,
-                 const Tools& tools = weather()) {
-  ToolCallReader reader(family(name), tools, inside);
+std::string read(std::string_view name, std::string_view text, std::size_t step,
+                 const ToolCallOptions& options = weather()) {
+  ToolCallReader reader(family(name), options);
   std::vector<CallPiece> all;
   for (std::size_t at = 0; at < text.size(); at += step)
     for (CallPiece& piece : reader.push(text.substr(at, step))) all.push_back(std::move(piece));
@@ -122,21 +114,24 @@ TEST(ToolCalls, AnAnswerThatIsCutLeavesWhatThereIsOfTheCall) {
 }
 
 TEST(ToolCalls, BehindAnOpenedCallTheTextIsTheCall) {
-  EXPECT_EQ(read("hermes", "{\"name\":\"weather\",\"arguments\":{\"a\":1}}", 1, true), "|weather:{\"a\":1}");
-  EXPECT_EQ(read("mistral", "{\"name\":\"weather\",\"arguments\":{}}", 5, true), "|weather:{}");
+  ToolCallOptions inside = weather();
+  inside.inside = true;
+  EXPECT_EQ(read("hermes", "{\"name\":\"weather\",\"arguments\":{\"a\":1}}", 1, inside),
+            "|weather:{\"a\":1}");
+  EXPECT_EQ(read("mistral", "{\"name\":\"weather\",\"arguments\":{}}", 5, inside), "|weather:{}");
 }
 
 TEST(ToolCalls, WithoutParallelCallsTheFirstCounts) {
-  Tools tools = weather();
-  tools.parallel = false;
+  ToolCallOptions first = weather();
+  first.parallel = false;
   EXPECT_EQ(read("mistral",
                  "[TOOL_CALLS][{\"name\":\"time\",\"arguments\":{}},{\"name\":\"weather\",\"arguments\":{}}]",
-                 1, false, tools),
+                 1, first),
             "|time:{}");
 }
 
 TEST(ToolCalls, ArgumentsStreamWhileTheyAreWritten) {
-  ToolCallReader reader(family("hermes"), weather(), false);
+  ToolCallReader reader(family("hermes"), weather());
   EXPECT_EQ(shown(reader.push("Yes <tool_call>{\"name\": \"weather\", ")), "Yes|weather:");
   EXPECT_EQ(shown(reader.push("\"arguments\": {\"city\"")), "{\"city\"");
   EXPECT_EQ(shown(reader.push(": 1}")), ": 1}");
@@ -145,10 +140,28 @@ TEST(ToolCalls, ArgumentsStreamWhileTheyAreWritten) {
 }
 
 TEST(ToolCalls, TextGoesOnAtOnceWhereItCanBecomeNoCall) {
-  ToolCallReader reader(family("hermes"), weather(), false);
+  ToolCallReader reader(family("hermes"), weather());
   EXPECT_EQ(shown(reader.push("one")), "one");
   EXPECT_EQ(shown(reader.push(" two <")), " two");  // the space may stand before a call
   EXPECT_EQ(shown(reader.push("b")), " <b");
+}
+
+TEST(ToolCalls, AWholeAnswerIsTakenApartAtOnce) {
+  const AnswerParts parts =
+      read_tool_calls(family("hermes"), weather(),
+                      "Yes <tool_call>{\"name\": \"time\", \"arguments\": {\"a\": 1}}</tool_call>");
+  EXPECT_EQ(parts.content, "Yes");
+  ASSERT_EQ(parts.calls.size(), 1u);
+  EXPECT_EQ(parts.calls[0].name, "time");
+  EXPECT_EQ(parts.calls[0].arguments, "{\"a\": 1}");
+}
+
+TEST(ToolCalls, ACallNestedTooDeeplyToBeReadIsText) {
+  std::string deep = "{\"function\": {\"name\": \"time\", \"arguments\": ";
+  for (int i = 0; i < 100000; ++i) deep += "[";
+  for (int i = 0; i < 100000; ++i) deep += "]";
+  deep += "}}";
+  EXPECT_EQ(read("json", deep, 1000), deep);
 }
 
 TEST(ToolFamilies, ATemplateSaysWhichFamilyItIs) {
@@ -168,4 +181,4 @@ TEST(ToolFamilies, EveryFamilyHasACase) {
 }
 
 }  // namespace
-}  // namespace coppice::serve
+}  // namespace coppice

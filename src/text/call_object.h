@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace coppice::serve {
+namespace coppice::core {
 
 class CallObject {
  public:
@@ -39,4 +39,4 @@ class CallObject {
   bool in_string_ = false, escaped_ = false;
 };
 
-}  // namespace coppice::serve
+}  // namespace coppice::core

@@ -1,9 +1,15 @@
-#include "tool_calls.h"
+#include <coppice/tool_calls.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-namespace coppice::serve {
+#include "text/call_object.h"
+
+namespace coppice {
+
+using core::CallObject;
+
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
@@ -52,14 +58,51 @@ std::string name_in_header(std::string_view header) {
 
 }  // namespace
 
-ToolCallReader::ToolCallReader(const ToolFamily& family, Tools tools, bool inside)
-    : family_(&family),
-      tools_(std::move(tools)),
-      state_(inside ? State::opening : State::text),
-      bare_(family.bare),
-      marked_(inside) {}
+class ToolCallReader::Impl {
+ public:
+  Impl(const ToolFamily& family, ToolCallOptions options)
+      : family_(&family),
+        options_(std::move(options)),
+        state_(options_.inside ? State::opening : State::text),
+        bare_(family.bare),
+        marked_(options_.inside) {}
 
-std::vector<CallPiece> ToolCallReader::push(std::string_view text) {
+  std::vector<CallPiece> push(std::string_view text);
+  std::vector<CallPiece> finish();
+  int calls() const { return calls_; }
+
+ private:
+  // text: what is said. opening: behind a mark. object: in a call. between: behind one.
+  enum class State { text, opening, object, between };
+
+  bool step(std::vector<CallPiece>& out);  // false: it needs more text
+  bool read_text(std::vector<CallPiece>& out);
+  bool read_opening(std::vector<CallPiece>& out);
+  bool read_named(std::vector<CallPiece>& out);
+  bool read_object(std::vector<CallPiece>& out);
+  bool read_between();
+  bool take_mark();
+  bool begins_mark(std::span<const std::string_view> marks) const;
+  bool drop_marks();  // and whitespace, at the start of what is held
+  void say(std::string text, std::vector<CallPiece>& out);
+  void show_call(std::vector<CallPiece>& out);
+  bool no_call(std::vector<CallPiece>& out);  // it looked like one
+  bool believes(const std::string& name) const;
+
+  const ToolFamily* family_;
+  ToolCallOptions options_;
+  State state_;
+  bool bare_;            // a call without a mark is possible: nothing was said yet
+  bool marked_ = false;  // a mark stood before this call
+  std::string held_;     // not read yet
+  std::string seen_;     // of a call that may be none: what was read of it
+  std::optional<CallObject> object_;
+  bool list_ = false, shown_ = false;
+  std::size_t sent_ = 0;  // bytes of the call's arguments that were shown
+  int calls_ = 0;
+};
+
+std::vector<CallPiece> ToolCallReader::Impl::push(std::string_view text) {
   std::vector<CallPiece> out;
   held_ += text;
   while (step(out)) {
@@ -67,14 +110,14 @@ std::vector<CallPiece> ToolCallReader::push(std::string_view text) {
   return out;
 }
 
-std::vector<CallPiece> ToolCallReader::finish() {
+std::vector<CallPiece> ToolCallReader::Impl::finish() {
   std::vector<CallPiece> out;
   if (state_ == State::opening || (state_ == State::object && !shown_)) no_call(out);
   if (state_ == State::text) say(std::exchange(held_, {}), out);
   return out;
 }
 
-bool ToolCallReader::step(std::vector<CallPiece>& out) {
+bool ToolCallReader::Impl::step(std::vector<CallPiece>& out) {
   switch (state_) {
     case State::text:
       return read_text(out);
@@ -88,7 +131,7 @@ bool ToolCallReader::step(std::vector<CallPiece>& out) {
   return false;
 }
 
-bool ToolCallReader::read_text(std::vector<CallPiece>& out) {
+bool ToolCallReader::Impl::read_text(std::vector<CallPiece>& out) {
   const std::size_t first = held_.find_first_not_of(kSpace);
   if (bare_ && first == std::string::npos) return false;
   if (bare_ && (held_[first] == '{' || held_[first] == '[')) {
@@ -115,7 +158,7 @@ bool ToolCallReader::read_text(std::vector<CallPiece>& out) {
   return false;
 }
 
-bool ToolCallReader::read_opening(std::vector<CallPiece>& out) {
+bool ToolCallReader::Impl::read_opening(std::vector<CallPiece>& out) {
   const std::size_t first = held_.find_first_not_of(kSpace);
   if (first == std::string::npos) return false;
   seen_ += held_.substr(0, first);
@@ -135,7 +178,7 @@ bool ToolCallReader::read_opening(std::vector<CallPiece>& out) {
 }
 
 // The name stands before the arguments and not in them.
-bool ToolCallReader::read_named(std::vector<CallPiece>& out) {
+bool ToolCallReader::Impl::read_named(std::vector<CallPiece>& out) {
   const std::size_t brace = held_.find('{');
   if (!marked_ || list_ || std::min(brace, held_.size()) > kLongestHeader) return no_call(out);
   if (brace == std::string::npos) return false;
@@ -148,7 +191,7 @@ bool ToolCallReader::read_named(std::vector<CallPiece>& out) {
   return true;
 }
 
-bool ToolCallReader::read_object(std::vector<CallPiece>& out) {
+bool ToolCallReader::Impl::read_object(std::vector<CallPiece>& out) {
   CallObject::State state = CallObject::State::open;
   std::size_t at = 0;
   while (at < held_.size() && state == CallObject::State::open) state = object_->push(held_[at++]);
@@ -166,7 +209,7 @@ bool ToolCallReader::read_object(std::vector<CallPiece>& out) {
   return true;
 }
 
-bool ToolCallReader::read_between() {
+bool ToolCallReader::Impl::read_between() {
   if (!drop_marks()) return false;
   if (take_mark()) return true;
   if (list_ && held_[0] == '{') {
@@ -180,7 +223,7 @@ bool ToolCallReader::read_between() {
   return true;
 }
 
-bool ToolCallReader::drop_marks() {
+bool ToolCallReader::Impl::drop_marks() {
   for (;;) {
     held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
     if (held_.empty()) return false;
@@ -199,7 +242,7 @@ bool ToolCallReader::drop_marks() {
 }
 
 // What is held begins with a mark that opens calls.
-bool ToolCallReader::take_mark() {
+bool ToolCallReader::Impl::take_mark() {
   const auto [at, size] = find_mark(held_, family_->opens);
   if (at != 0) return false;
   seen_ += held_.substr(0, size);
@@ -209,20 +252,20 @@ bool ToolCallReader::take_mark() {
   return true;
 }
 
-bool ToolCallReader::begins_mark(std::span<const std::string_view> marks) const {
+bool ToolCallReader::Impl::begins_mark(std::span<const std::string_view> marks) const {
   return std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) {
     return mark.size() > held_.size() && mark.starts_with(held_);
   });
 }
 
-void ToolCallReader::say(std::string text, std::vector<CallPiece>& out) {
+void ToolCallReader::Impl::say(std::string text, std::vector<CallPiece>& out) {
   if (text.empty()) return;
   if (text.find_first_not_of(kSpace) != std::string::npos) bare_ = false;
   out.push_back({CallPiece::Kind::content, 0, std::move(text)});
 }
 
-void ToolCallReader::show_call(std::vector<CallPiece>& out) {
-  const bool wanted = tools_.parallel || calls_ == 0;
+void ToolCallReader::Impl::show_call(std::vector<CallPiece>& out) {
+  const bool wanted = options_.parallel || calls_ == 0;
   if (!shown_ && wanted) out.push_back({CallPiece::Kind::call, calls_, object_->name()});
   shown_ = true;
   const std::string& arguments = object_->arguments();
@@ -231,7 +274,7 @@ void ToolCallReader::show_call(std::vector<CallPiece>& out) {
   sent_ = arguments.size();
 }
 
-bool ToolCallReader::no_call(std::vector<CallPiece>& out) {
+bool ToolCallReader::Impl::no_call(std::vector<CallPiece>& out) {
   std::string text = std::exchange(seen_, {});
   if (object_) text += object_->raw();
   object_.reset();
@@ -242,6 +285,32 @@ bool ToolCallReader::no_call(std::vector<CallPiece>& out) {
 }
 
 // Behind a mark the model means a call, whatever its name; JSON alone is one if a tool has that name.
-bool ToolCallReader::believes(const std::string& name) const { return marked_ || tools_.knows(name); }
+bool ToolCallReader::Impl::believes(const std::string& name) const {
+  const auto& names = options_.names;
+  return marked_ || std::find(names.begin(), names.end(), name) != names.end();
+}
 
-}  // namespace coppice::serve
+ToolCallReader::ToolCallReader(const ToolFamily& family, ToolCallOptions options)
+    : impl_(std::make_unique<Impl>(family, std::move(options))) {}
+ToolCallReader::ToolCallReader(ToolCallReader&&) noexcept = default;
+ToolCallReader& ToolCallReader::operator=(ToolCallReader&&) noexcept = default;
+ToolCallReader::~ToolCallReader() = default;
+
+std::vector<CallPiece> ToolCallReader::push(std::string_view text) { return impl_->push(text); }
+std::vector<CallPiece> ToolCallReader::finish() { return impl_->finish(); }
+int ToolCallReader::calls() const { return impl_->calls(); }
+
+AnswerParts read_tool_calls(const ToolFamily& family, ToolCallOptions options, std::string_view answer) {
+  ToolCallReader reader(family, std::move(options));
+  std::vector<CallPiece> pieces = reader.push(answer);
+  for (CallPiece& piece : reader.finish()) pieces.push_back(std::move(piece));
+  AnswerParts parts;
+  for (CallPiece& piece : pieces) {
+    if (piece.kind == CallPiece::Kind::content) parts.content += piece.text;
+    if (piece.kind == CallPiece::Kind::call) parts.calls.emplace_back().name = std::move(piece.text);
+    if (piece.kind == CallPiece::Kind::arguments) parts.calls.back().arguments += piece.text;
+  }
+  return parts;
+}
+
+}  // namespace coppice

@@ -1,8 +1,8 @@
-#include "tool_families.h"
+#include <coppice/tool_calls.h>
 
 #include <algorithm>
 
-namespace coppice::serve {
+namespace coppice {
 namespace {
 
 constexpr std::string_view kDeepseekMarks[] = {"<｜tool▁call▁begin｜>"};
@@ -49,4 +49,4 @@ const ToolFamily& tool_family(std::string_view chat_template) {
 
 std::span<const ToolFamily> tool_families() { return kFamilies; }
 
-}  // namespace coppice::serve
+}  // namespace coppice
