@@ -57,7 +57,9 @@ TEST(Registry, AMixIsCheckedWithoutAModelAsItIsWhenItIsMade) {
        {"lookup | lockup", "stage(d.gguf, lookup, notes=3)", "stage(d.gguf, lookup(max=1))", "stage(d.gguf)",
         "model", "self", "lookup(max=8)"}) {
     EXPECT_NE(checked(wrong, false), "") << wrong;
-    if (!says(wrong, "d.gguf, lookup(")) EXPECT_EQ(checked(wrong, false), refusal(wrong));
+    if (!says(wrong, "d.gguf, lookup(")) {  // what is inside is made last
+      EXPECT_EQ(checked(wrong, false), refusal(wrong));
+    }
   }
   EXPECT_EQ(checked("stage(nowhere.gguf, lookup) | ngram(nowhere.ngram)", false), "");
   EXPECT_TRUE(says(checked("lookup | stage(nowhere.gguf, lookup)", true), "nowhere.gguf"));
