@@ -21,13 +21,13 @@ class Choice:
         return self.led if self.confidence >= tau else self.plain
 
 
-def choices(page):
-    """-> {sampling: [Choice]}: of the prompts of the tasks that an analyser looked at; draft-led time is that of the method which config
-    "analyser" names "led"."""
+def choices(page, method):
+    """-> {sampling: [Choice]}: of the prompts of the tasks that this method's analyser looked at (another's may look at more or fewer tokens);
+    draft-led time is that of the method which config "analyser" names "led"."""
     found = {}
     for (task, sampling), table in page.tasks.items():
         led = table.get(page.config.get("analyser", {}).get("led", ""), [])
-        seen = {(a.record["set"], a.prompt): a.analyser["confidence"] for rows in table.values() for a in rows if a.analyser}
+        seen = {(a.record["set"], a.prompt): a.analyser["confidence"] for a in table.get(method, []) if a.analyser}
         for own, plain in answers.paired(led, table[PLAIN], lambda a: a):
             confidence = seen.get((own.record["set"], own.prompt))
             if confidence is not None:
@@ -62,22 +62,29 @@ def best_tau(some):
 
 
 def write(page):
-    for sampling, some in choices(page).items():
-        page.say("", f"## The perplexity analyser, {sampling}", "", f"Draft-led is `{page.config['analyser']['led']}`, target-only plain decoding; both were measured on all {len(some)} prompts, so each tau is judged by what it would "
+    fitted = taus(page)
+    some_of = {method: choices(page, method) for method in fitted}
+    for sampling in dict.fromkeys(sampling for some in some_of.values() for sampling in some):
+        here = {method: some[sampling] for method, some in some_of.items() if sampling in some}
+        last = list(here)[-1]
+        page.say("", f"## The perplexity analyser, {sampling}", "", f"Draft-led is `{page.config['analyser']['led']}`, target-only plain decoding; both were measured on all {len(here[last])} prompts, so each tau is judged by what it would "
                  "have chosen. Rows are what the analyser chose, columns what was faster:", "", *header("tau of", "chose", "draft-led was faster", "target-only was faster", "right", "always draft-led", "never"))
-        always, never = right(some, 0), right(some, 2)
-        for method, tau in taus(page).items():
-            cells = confusion(some, tau)
-            page.say(row(f"{method}: {tau:g}", "draft-led", *cells[0], f"{100 * right(some, tau):.0f}%", f"{100 * always:.0f}%", f"{100 * never:.0f}%"), row("", "target-only", *cells[1], "", "", ""))
-        page.say("", "Speed-up over plain decoding by tau, all answers of a task together (theirs: 0.7, mathematics 0.6, creative writing 0.8):", "",
-                 *header("task", "prompts", "confidence, lowest to highest", "always (0)", "0.6", "0.7", "0.8", "best", "at tau", "the faster one each time"))
-        series = []
-        for task in [*dict.fromkeys(c.task for c in some), "all"]:
-            of = [c for c in some if task in (c.task, "all")]
-            tau = best_tau(of)
-            oracle = sum(c.plain for c in of) / max(sum(min(c.plain, c.led) for c in of), 1e-9)
-            page.say(row(task, len(of), f"{min(c.confidence for c in of):.2f} to {max(c.confidence for c in of):.2f}", *(f"{speedup(of, t):.2f}x" for t in (0, 0.6, 0.7, 0.8)), f"{speedup(of, tau):.2f}x", f"{tau:g}",
-                         f"{oracle:.2f}x"))
-            series.append((task, [(t, Interval(*[speedup(of, t)] * 3)) for t in TAUS]))
-        page.say("", "\"Best\" was chosen with hindsight.")
-        page.figure(f"tau-{sampling}.svg", figures.curves(f"Speed-up by tau, {sampling}", series, "tau", "times plain"), f"speed-up by tau, {sampling}")
+        for method, some in here.items():
+            cells = confusion(some, fitted[method])
+            page.say(row(f"{method}: {fitted[method]:g}", "draft-led", *cells[0], *(f"{100 * right(some, tau):.0f}%" for tau in (fitted[method], 0, 2))), row("", "target-only", *cells[1], "", "", ""))
+        sweep(page, sampling, here[last], last)
+
+
+def sweep(page, sampling, some, method):
+    page.say("", f"Speed-up over plain decoding by tau, by the confidences of `{method}`, all answers of a task together (theirs: 0.7, mathematics 0.6, creative writing 0.8):", "",
+             *header("task", "prompts", "confidence, lowest to highest", "always (0)", "0.6", "0.7", "0.8", "best", "at tau", "the faster one each time"))
+    series = []
+    for task in [*dict.fromkeys(c.task for c in some), "all"]:
+        of = [c for c in some if task in (c.task, "all")]
+        tau = best_tau(of)
+        oracle = sum(c.plain for c in of) / max(sum(min(c.plain, c.led) for c in of), 1e-9)
+        page.say(row(task, len(of), f"{min(c.confidence for c in of):.2f} to {max(c.confidence for c in of):.2f}", *(f"{speedup(of, t):.2f}x" for t in (0, 0.6, 0.7, 0.8)), f"{speedup(of, tau):.2f}x", f"{tau:g}",
+                     f"{oracle:.2f}x"))
+        series.append((task, [(t, Interval(*[speedup(of, t)] * 3)) for t in TAUS]))
+    page.say("", "\"Best\" was chosen with hindsight.")
+    page.figure(f"tau-{sampling}.svg", figures.curves(f"Speed-up by tau, {sampling}", series, "tau", "times plain"), f"speed-up by tau, {sampling}")

@@ -10,7 +10,7 @@ from page import header, row, verdict
 NEVER_SLOWER, WITHIN, SUB_SECOND = 0.98, 0.95, 0.85
 OVERALL = {"vnni": (1.6, 2.0), "amx": (1.8, 2.4)}
 COMPUTE, LENGTH = 0.60, 0.97
-AUTO, FITTED = "auto", "adaptive-fitted"
+AUTO, FITTED, ALONE = "auto", "adaptive-fitted", "adaptive-fitted, draft alone"
 
 
 def overall_bar(page):
@@ -70,30 +70,30 @@ def compute(page):
     chose the target alone there is neither, so the answers that were drafted for stand beside all of them."""
     lines = []
     capacity = page.config.get("capacity", "")
-    beside = [(key[1], table, page.full) for key, table in page.all.items()] + [(key[1], table, capacity) for key, table in page.all_ablations.items()]
-    for sampling, table, full in beside:
-        if FITTED not in table or full not in table or not answers.draft_bytes(table[full]):
+    beside = [(FITTED, key[1], table, page.full) for key, table in page.all.items()] + [(FITTED, key[1], table, capacity) for key, table in page.all_ablations.items()]
+    for own, sampling, table, full in beside + [(ALONE, key[1], table, page.full) for key, table in page.all.items()]:
+        if own not in table or full not in table or not answers.draft_bytes(table[full]):
             continue
-        drafted = [a for a in table[FITTED] if not a.analyser or a.analyser["led"]]
-        lines += shares(table[FITTED], table[full], full, f"all, {sampling}")
-        if 0 < len(drafted) < len(table[FITTED]):
-            lines += shares(drafted, table[full], full, f"the {len(drafted)} of {len(table[FITTED])} that were drafted for, {sampling}")
+        drafted = [a for a in table[own] if not a.analyser or a.analyser["led"]]
+        lines += shares(own, table[own], full, table[full], f"all, {sampling}")
+        if 0 < len(drafted) < len(table[own]):
+            lines += shares(own, drafted, full, table[full], f"the {len(drafted)} of {len(table[own])} that were drafted for, {sampling}")
     return lines
 
 
-def shares(own, others, full, where):
-    pairs = answers.paired(own, others, lambda a: a)
-    own, others = [a for a, _ in pairs], [b for _, b in pairs]
-    share = answers.draft_bytes(own) / answers.draft_bytes(others)
-    length = answers.accepted_length(own) / answers.accepted_length(others)
-    return [row(f"{FITTED}: draft compute of {full}'s", where, f"at most {COMPUTE}", f"{share:.2f}", "reached" if share <= COMPUTE else "missed"),
-            row(f"{FITTED}: tokens a pass of {full}'s", where, f"at least {LENGTH}", f"{length:.2f}", "reached" if length >= LENGTH else "missed")]
+def shares(method, rows, full, others, where):
+    pairs = answers.paired(rows, others, lambda a: a)
+    rows, others = [a for a, _ in pairs], [b for _, b in pairs]
+    share = answers.draft_bytes(rows) / answers.draft_bytes(others)
+    length = answers.accepted_length(rows) / answers.accepted_length(others)
+    return [row(f"{method}: draft compute of {full}'s", where, f"at most {COMPUTE}", f"{share:.2f}", "reached" if share <= COMPUTE else "missed"),
+            row(f"{method}: tokens a pass of {full}'s", where, f"at least {LENGTH}", f"{length:.2f}", "reached" if length >= LENGTH else "missed")]
 
 
 def choice(page):
     """The analyser against choosing the same each time."""
     lines = []
-    for sampling, some in analyser.choices(page).items():
+    for sampling, some in analyser.choices(page, FITTED).items():
         tau = analyser.taus(page).get(FITTED)
         if tau is not None:
             own, constant = analyser.right(some, tau), max(analyser.right(some, 0), analyser.right(some, 2))
