@@ -150,6 +150,10 @@ def rule_rows(text):
     return [(name, origin, cuts.get(array, []), flags(said)) for name, origin, array, said in rows]
 
 
+# Rows whose rule no tokenizer.json of their own says, for none was at hand: whose it is instead.
+READ_ELSEWHERE = {"smaug-bpe": "Llama 3's, which theirs were made from; their own `tokenizer.json` was not at hand"}
+
+
 def tokenizers_section(sources):
     rows = rule_rows(sources.text("src/text/split_rules.cc"))
     alias = "the same as "
@@ -164,13 +168,16 @@ def tokenizers_section(sources):
     for name in runs:
         if name not in judged and name not in kinds:
             sources.problems.append(f"tests/judge/long_runs.json has a run of {name}, which is no rule")
+    for name in READ_ELSEWHERE.keys() - set(judged):
+        sources.problems.append(f"scripts/make_models_doc.py says where the rule of {name} was read, which is no rule")
     run = lambda name: f"{runs[name]['lines']:,} on {runs[name]['on']}" if name in runs else ""
     yes = lambda flag: "yes" if flag else ""
     lines = []
     for name, origin, cuts, (nfc, whole, begin) in own:
         also = [other for other, said, _, _ in rows if said == alias + name]
         label = f"`{name}`" + (" (also " + ", ".join(f"`{a}`" for a in also) + ")" if also else "")
-        lines.append([label, origin, ", then ".join(cuts), yes(nfc), yes(whole), yes(begin), run(name)])
+        elsewhere = f" ({READ_ELSEWHERE[name]})" if name in READ_ELSEWHERE else ""
+        lines.append([label, origin + elsewhere, ", then ".join(cuts), yes(nfc), yes(whole), yes(begin), run(name)])
     rules = table(["`tokenizer.ggml.pre`", "models", "cuts", "form C", "whole words", "begin", "lines, longest run"], lines)
     options = lambda source: dict(re.findall(r'"(\w+)": "?([^",}]+)"?', source))
     pieces = table(["kind", "`tokenizer.ggml.model`", "text is changed by", "lines, longest run"],
