@@ -54,7 +54,7 @@ constexpr Row kRows[] = {
     {"probe", &Options::probe, 1, kMostTokens, kNoOff, "guesses that show whether to resume"},
 };
 
-// What `adaptive-fitted` changes (docs/policies.md).
+// What `adaptive-fitted` changes where nothing was fitted for the draft (fitted_file.h, docs/policies.md).
 struct Setting {
   std::string_view name, value;
 };
@@ -167,7 +167,7 @@ std::span<const AdaptiveOption> adaptive_option_rows() {
     out.push_back({"window", "dynamic or static", "whether it follows confidence"});
     out.push_back({"acceptance", "sliding or whole", "of the last guesses, or all since drafting began"});
     out.push_back({"gate", "a file, or off", "the network that gives alpha"});
-    out.push_back({"from", "a file", "lines `name = value` to begin with"});
+    out.push_back({"from", "a file, or off", "lines `name = value` to begin with"});
     return out;
   }();
   return rows;
@@ -182,7 +182,7 @@ Result<AdaptiveOptions> read_adaptive_options(const DrafterNode& expression, boo
     for (const Setting& setting : kFitted)
       COPPICE_CHECK(set_option(setting.name, setting.value, options).has_value());
   for (const auto& [name, value] : expression.options)
-    if (name == "from" && read_files) COPPICE_TRY_STATUS(read_settings(value, options));
+    if (name == "from" && value != "off" && read_files) COPPICE_TRY_STATUS(read_settings(value, options));
   for (const auto& [name, value] : expression.options) {
     if (name == "from") continue;
     if (Status set = set_option(name, value, options); !set)
