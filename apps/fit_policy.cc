@@ -148,6 +148,8 @@ ordered_json to_json(const TrainTauReport& report, const std::string& output) {
   ordered_json out = {
       {"file", output},
       {"tau", report.tau},
+      {"analyse", report.analyse},
+      {"constant", report.constant},
       {"confusion",
        {{"said_plain",
          {{"plain_faster", report.confusion[0][0]}, {"drafting_faster", report.confusion[0][1]}}},
@@ -161,6 +163,7 @@ ordered_json to_json(const TrainTauReport& report, const std::string& output) {
         {"best", report.best}}}};
   for (const TauPrompt& prompt : report.prompts)
     out["prompts"].push_back({{"confidence", prompt.confidence},
+                              {"reading_seconds", prompt.reading},
                               {"plain_seconds", prompt.plain},
                               {"drafting_seconds", prompt.drafted},
                               {"tokens", prompt.tokens}});
@@ -183,9 +186,11 @@ void print(const TrainTauReport& report, const std::string& output) {
   row("always drafting", c[0][1] + c[1][1], report.always);
   say("{:26} {:5}       {:9.3f} s {:8.1f}% (each prompt by the tau of the others)\n", "to be expected", "",
       report.by_others, 100 * (report.by_others / report.best - 1));
-  if (report.by_others >= std::min(report.never, report.always))
-    say("a constant choice is as good on prompts that tau was not fitted on\n");
-  say("{}: tau = {:.4f}, fitted on {} prompts\n", output, report.tau, all);
+  if (report.constant)
+    say("a constant choice is as good on prompts that a threshold was not fitted on, so that is what was "
+        "written\n");
+  say("{}: tau = {}, of the last {} tokens, fitted on {} prompts\n", output,
+      report.tau > 0 ? fmt::format("{:.4f}", report.tau) : "off", report.analyse, all);
 }
 
 Result<int> run_tau(Tau flags) {
@@ -271,7 +276,9 @@ void add_tau_training(CLI::App& train, const Choose& choose) {
   command->add_option("-o,--out", options.output, "the file of thresholds: lines name = value")->required();
   option("-n,--tokens", options.tokens, "of each answer");
   option("--rounds", options.rounds, "each with every prompt decoded both ways");
-  option("--analyse", options.analyse, "last tokens of a prompt that count");
+  option("--analyse", options.analyse,
+         "last tokens of a prompt that count; of several numbers the best stays")
+      ->delimiter(',');
   option("-c,--context", options.context, "tokens of prompt and answer")->check(at_least(16));
   command->add_flag("--json", flags->json, "the report as JSON");
   command->callback([flags, choose] { choose([flags] { return run_tau(*flags); }); });

@@ -69,28 +69,32 @@ Result<TrainGateReport> train_gate(const TrainGateOptions& options);
 struct TrainTauOptions {
   Speculation speculation;  // its mix holds a draft model
   std::vector<std::vector<Token>> prompts;
-  std::string output;  // lines `name = value`
-  std::string remark;  // for the file's provenance: lines
-  int tokens = 64;     // of each answer, greedy
-  int rounds = 3;      // each times every prompt both ways
-  int analyse = 128;   // last tokens of a prompt that its confidence is of
+  std::string output;                // lines `name = value`
+  std::string remark;                // for the file's provenance: lines
+  int tokens = 64;                   // of each answer, greedy
+  int rounds = 3;                    // each times every prompt both ways
+  std::vector<int> analyse = {128};  // last tokens of a prompt that its confidence is of; the best stays
   int context = 2048;
   std::function<bool(const std::string& what, double fraction)> progress;  // false stops
 };
 
 struct TauPrompt {
-  double confidence = 0;          // 1 - ln(perplexity under the draft) / ln(vocabulary)
-  double plain = 0, drafted = 0;  // seconds of decoding, medians
+  double confidence = 0;  // 1 - ln(perplexity under the draft) / ln(vocabulary)
+  double reading = 0;     // seconds the draft takes to read it: in vain where the answer is then plain
+  double plain = 0, drafted = 0;  // seconds of decoding, medians; reading is in the second
   std::uint64_t tokens = 0;
 };
 
 struct TrainTauReport {
   bool stopped = false;
-  double tau = 0;                  // draft where the confidence is at least this
+  double tau = 0;        // draft where the confidence is at least this; 0: always, nobody is asked
+  int analyse = 0;       // that stayed
+  bool constant = true;  // no threshold was better than it on prompts it was not fitted on: tau is 0 or 1
   std::vector<TauPrompt> prompts;  // in the order given
   // [said: plain, drafted][truly faster: plain, drafted]
   std::array<std::array<int, 2>, 2> confusion{};
-  // Seconds of all prompts: by tau; by taus each fitted without the prompt they judge; never; always; best.
+  // Seconds of all prompts: by tau; by thresholds each fitted without the prompt they judge; never; always;
+  // best. Whoever chooses by confidence pays for reading where the answer is plain; never and best do not.
   double by_tau = 0, by_others = 0, never = 0, always = 0, best = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include "api/draft_files.h"
@@ -24,7 +25,9 @@ Status check(const TrainTauOptions& options) {
     return fail(fmt::format("{} prompts: a threshold lies between two", options.prompts.size()));
   if (options.tokens < 2) return fail(fmt::format("tokens = {}: should be 2 or more", options.tokens));
   if (options.rounds < 1) return fail(fmt::format("rounds = {}: should be 1 or more", options.rounds));
-  if (options.analyse < 1) return fail(fmt::format("analyse = {}: should be 1 or more", options.analyse));
+  if (options.analyse.empty()) return fail("analyse names no number of tokens; 128 is usual");
+  for (const int last : options.analyse)
+    if (last < 1) return fail(fmt::format("analyse = {}: should be 1 or more", last));
   for (std::size_t i = 0; i < options.prompts.size(); ++i) {
     const std::size_t size = options.prompts[i].size();
     if (size < 2)
@@ -47,7 +50,8 @@ class TauTrainer {
     if (!stopped_) COPPICE_TRY_STATUS(measure(report));
     report.stopped = stopped_;
     if (stopped_) return report;
-    fit(report);
+    choose(report);
+    judge(report);
     if (!options_.output.empty()) COPPICE_TRY_STATUS(write(report));
     return report;
   }
@@ -58,13 +62,17 @@ class TauTrainer {
     return !stopped_;
   }
   Status weigh(TrainTauReport& report);
+  Status weigh(core::Grower& grower, std::size_t i, TauPrompt& prompt);
   Result<Engine> engine(bool drafts) const;
   Status measure(TrainTauReport& report);
-  void fit(TrainTauReport& report) const;
+  std::vector<core::ThresholdCase> cases(const TrainTauReport& report, std::size_t way) const;
+  void choose(TrainTauReport& report);
+  void judge(TrainTauReport& report) const;
   Status write(const TrainTauReport& report) const;
 
   const Model& model_;
   const TrainTauOptions& options_;
+  std::vector<std::vector<double>> confidences_;  // [of options.analyse][prompt]
   bool stopped_ = false;
 };
 
@@ -79,24 +87,35 @@ Status TauTrainer::weigh(TrainTauReport& report) {
   add_draft_files(environment, *target.pool);
   COPPICE_TRY(const auto mix, core::parse_drafters(options_.speculation.drafters));
   COPPICE_TRY(const auto grower, core::make_grower(mix, environment));
-  const core::Sampler greedy;
+  if (!grower) return fail("`none`: nobody is there to say how confident it is");
+  confidences_.resize(options_.analyse.size());
   for (std::size_t i = 0; i < options_.prompts.size(); ++i) {
     if (!go_on("reading prompts", static_cast<double>(i) / static_cast<double>(options_.prompts.size())))
       break;
-    const std::vector<Token>& prompt = options_.prompts[i];
-    std::optional<float> surprise;
-    if (grower) {
-      COPPICE_TRY_STATUS(grower->begin(0, prompt, greedy));
-      surprise = grower->surprise(0, prompt, options_.analyse, ~core::SourceMask{0});
-      grower->end(0);
-    }
+    COPPICE_TRY_STATUS(weigh(*grower, i, report.prompts[i]));
+  }
+  return {};
+}
+
+Status TauTrainer::weigh(core::Grower& grower, std::size_t i, TauPrompt& prompt) {
+  using Clock = std::chrono::steady_clock;
+  const core::Sampler greedy;
+  const std::vector<Token>& text = options_.prompts[i];
+  std::vector<double> seconds;
+  for (std::size_t way = 0; way < options_.analyse.size(); ++way) {
+    COPPICE_TRY_STATUS(grower.begin(0, text, greedy));
+    const auto start = Clock::now();
+    const auto surprise = grower.surprise(0, text, options_.analyse[way], ~core::SourceMask{0});
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    grower.end(0);
     if (!surprise)
       return fail(
           fmt::format("`{}`: nobody there can say how confident it is of prompt {}; the analyser asks "
                       "a draft model, model(FILE) or stage(FILE, ...)",
                       options_.speculation.drafters, i + 1));
-    report.prompts[i].confidence = core::prompt_confidence(*surprise, model_.info().vocab);
+    confidences_[way].push_back(core::prompt_confidence(*surprise, model_.info().vocab));
   }
+  prompt.reading = seconds.front();  // a later one may find some of it read
   return {};
 }
 
@@ -138,22 +157,42 @@ Status TauTrainer::measure(TrainTauReport& report) {
   return {};
 }
 
-void TauTrainer::fit(TrainTauReport& report) const {
+std::vector<core::ThresholdCase> TauTrainer::cases(const TrainTauReport& report, std::size_t way) const {
   std::vector<core::ThresholdCase> cases;
-  for (const TauPrompt& prompt : report.prompts)
-    cases.push_back({prompt.confidence, prompt.plain, prompt.drafted});
-  report.tau = core::fit_threshold(cases);
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const core::ThresholdCase& one = cases[i];
-    const bool drafts = one.value >= report.tau;
-    ++report.confusion[drafts ? 1 : 0][one.above < one.below ? 1 : 0];
-    report.by_tau += one.cost(report.tau);
-    report.never += one.below;
-    report.always += one.above;
-    report.best += std::min(one.below, one.above);
-    std::vector<core::ThresholdCase> others = cases;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    report.by_others += one.cost(core::fit_threshold(others));
+  for (std::size_t i = 0; i < report.prompts.size(); ++i) {
+    const TauPrompt& prompt = report.prompts[i];
+    cases.push_back({confidences_[way][i], prompt.plain + prompt.reading, prompt.drafted});
+  }
+  return cases;
+}
+
+// The threshold that serves prompts best which it was not fitted on, or the better constant where none beats
+// it there: a threshold then costs no more than either.
+void TauTrainer::choose(TrainTauReport& report) {
+  for (const TauPrompt& prompt : report.prompts) {
+    report.never += prompt.plain;
+    report.always += prompt.drafted;
+    report.best += std::min(prompt.plain, prompt.drafted);
+  }
+  std::size_t chosen = 0;
+  for (std::size_t way = 0; way < options_.analyse.size(); ++way) {
+    const double others = core::left_out_cost(cases(report, way));
+    if (way == 0 || others < report.by_others) chosen = way, report.by_others = others;
+  }
+  report.analyse = options_.analyse[chosen];
+  for (std::size_t i = 0; i < report.prompts.size(); ++i)
+    report.prompts[i].confidence = confidences_[chosen][i];
+  report.constant = report.by_others >= std::min(report.never, report.always);
+  report.tau = !report.constant                ? core::fit_threshold(cases(report, chosen))
+               : report.always <= report.never ? 0.0
+                                               : 1.0;
+}
+
+void TauTrainer::judge(TrainTauReport& report) const {
+  for (const TauPrompt& prompt : report.prompts) {
+    const bool drafts = prompt.confidence >= report.tau;
+    ++report.confusion[drafts ? 1 : 0][prompt.drafted < prompt.plain ? 1 : 0];
+    report.by_tau += drafts ? prompt.drafted : prompt.plain + (report.constant ? 0 : prompt.reading);
   }
 }
 
@@ -169,8 +208,9 @@ Status TauTrainer::write(const TrainTauReport& report) const {
       "# {} prompts, {} tokens each: {:.3f} s by tau, {:.3f} s always plain, {:.3f} s always drafting, "
       "{:.3f} s at best.\n",
       report.prompts.size(), options_.tokens, report.by_tau, report.never, report.always, report.best);
-  text += fmt::format("tau = {:.4f}\n", report.tau);
-  if (options_.analyse != TrainTauOptions().analyse) text += fmt::format("analyse = {}\n", options_.analyse);
+  if (report.constant) text += "# No threshold was better than that on prompts it was not fitted on.\n";
+  text += report.tau > 0 ? fmt::format("tau = {:.4f}\n", report.tau) : "tau = off\n";
+  text += fmt::format("analyse = {}\n", report.analyse);
   return core::write_file(options_.output, [&](const core::Append& append) {
     return append(std::as_bytes(std::span(text.data(), text.size())));
   });

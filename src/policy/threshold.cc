@@ -27,4 +27,14 @@ double fit_threshold(std::span<const ThresholdCase> cases) {
   return best;
 }
 
+double left_out_cost(std::span<const ThresholdCase> cases) {
+  double cost = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    std::vector<ThresholdCase> others(cases.begin(), cases.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    cost += cases[i].cost(fit_threshold(others));
+  }
+  return cost;
+}
+
 }  // namespace coppice::core

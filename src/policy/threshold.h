@@ -18,4 +18,7 @@ struct ThresholdCase {
 // it as it is.
 double fit_threshold(std::span<const ThresholdCase> cases);
 
+// What is to be expected of others: the cost of all cases, each by the threshold fitted on the rest.
+double left_out_cost(std::span<const ThresholdCase> cases);
+
 }  // namespace coppice::core

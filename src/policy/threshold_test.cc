@@ -38,5 +38,12 @@ TEST(Threshold, IsAWholeNumberOfStepsAndStillBetweenItsNeighbours) {
   EXPECT_NEAR(threshold * 1e4, 3334, 1e-9);
 }
 
+TEST(Threshold, WhatIsToBeExpectedOfOthersLeavesEachCaseOut) {
+  const Cases two = {{0.2, 1, 3}, {0.5, 2, 1}};
+  EXPECT_DOUBLE_EQ(two[0].cost(fit_threshold(two)) + two[1].cost(fit_threshold(two)), 2);
+  EXPECT_DOUBLE_EQ(left_out_cost(two), 3 + 1) << "of the second alone nobody learns to go below";
+  EXPECT_DOUBLE_EQ(left_out_cost(Cases{two[0], two[0], two[1], two[1]}), 1 + 1 + 1 + 1);
+}
+
 }  // namespace
 }  // namespace coppice::core

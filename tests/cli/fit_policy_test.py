@@ -91,22 +91,35 @@ class FitPolicy(program.Case):
         self.assertEqual(sum(count for row in report["confusion"].values() for count in row.values()), 4)
         seconds = report["seconds"]
         self.assertLessEqual(seconds["by_tau"], min(seconds["always_plain"], seconds["always_drafting"]) + 1e-9)
-        self.assertGreaterEqual(seconds["by_tau"], seconds["best"])
-        by_tau = sum(prompt["drafting_seconds" if prompt["confidence"] >= report["tau"] else "plain_seconds"] for prompt in report["prompts"])
+        self.assertGreaterEqual(seconds["by_tau"], seconds["best"] - 1e-9)
+        self.assertEqual(report["constant"], seconds["by_tau_of_the_others"] >= min(seconds["always_plain"], seconds["always_drafting"]))
+        read = 0 if report["constant"] else 1
+        by_tau = sum(prompt["drafting_seconds"] if prompt["confidence"] >= report["tau"] else prompt["plain_seconds"] + read * prompt["reading_seconds"] for prompt in report["prompts"])
         self.assertAlmostEqual(by_tau, seconds["by_tau"])
         for prompt in report["prompts"]:
             self.assertGreaterEqual(prompt["confidence"], 0)
             self.assertLess(prompt["confidence"], 1)
         text = (self.work / "own.tau").read_text()
         self.assertIn("# coppice train tau -m small.gguf --prompts prompts.jsonl; drafters: model(slim.gguf) | lookup, policy fixed", text)
-        self.assertAlmostEqual(float(re.search(r"^tau = ([0-9.]+)$", text, re.M).group(1)), report["tau"], places=4)
+        written = re.search(r"^tau = ([0-9.]+|off)$", text, re.M).group(1)
+        self.assertAlmostEqual(0 if written == "off" else float(written), report["tau"], places=4)
         said = self.run_well(*self.tau())[0]
         for row in ("by tau", "always plain", "always drafting", "to be expected"):
             self.assertIn(row, said)
 
+    def test_a_constant_is_written_where_no_threshold_is_better(self):
+        # One prompt tells apart, the other way round for each: left out, every threshold is wrong.
+        (self.work / "same.jsonl").write_text(json.dumps({"prompt": "to be or not to be"}) + "\n" + json.dumps({"prompt": "to be or not to be"}))
+        report = json.loads(self.run_well(*self.tau("--json", "--analyse", "2,64", prompts="same.jsonl"))[0])
+        self.assertTrue(report["constant"])
+        self.assertIn(report["tau"], (0, 1))
+        self.assertIn(report["analyse"], (2, 64))
+        self.assertRegex((self.work / "own.tau").read_text(), r"No threshold was better[^#]*\ntau = (off|1\.0000)\nanalyse = ")
+
     def test_what_is_wrong_with_taus_training_is_said(self):
         self.assertIn("nobody there can say", self.refused(*self.tau(drafters="lookup")))
         self.assertIn("rounds = 0", self.refused(*self.tau(rounds=0)))
+        self.assertIn("analyse = 0", self.refused(*self.tau("--analyse", "8,0")))
         (self.work / "one.jsonl").write_text(json.dumps({"prompt": "to be"}))
         self.assertIn("1 prompts", self.refused(*self.tau(prompts="one.jsonl")))
         (self.work / "bad.jsonl").write_text('{"question": 3}')
