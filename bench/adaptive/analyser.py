@@ -21,14 +21,22 @@ class Choice:
         return self.led if self.confidence >= tau else self.plain
 
 
-def choices(page, method):
-    """-> {sampling: [Choice]}: of the prompts of the tasks that this method's analyser looked at (another's may look at more or fewer tokens);
-    draft-led time is that of the method which config "analyser" names "led"."""
+def led_and_plain(page):
+    """-> {sampling: [(draft-led answer, target-only one, task)]} of the prompts of the tasks; draft-led is the method which config "analyser" names
+    "led"."""
     found = {}
     for (task, sampling), table in page.tasks.items():
         led = table.get(page.config.get("analyser", {}).get("led", ""), [])
-        seen = {(a.record["set"], a.prompt): a.analyser["confidence"] for a in table.get(method, []) if a.analyser}
-        for own, plain in answers.paired(led, table[PLAIN], lambda a: a):
+        found.setdefault(sampling, []).extend((own, plain, task) for own, plain in answers.paired(led, table[PLAIN], lambda a: a))
+    return found
+
+
+def choices(page, method):
+    """-> {sampling: [Choice]}: of the prompts of the tasks that this method's analyser looked at (another's may look at more or fewer tokens)."""
+    seen = {(a.record["set"], a.prompt): a.analyser["confidence"] for table in page.tasks.values() for a in table.get(method, []) if a.analyser}
+    found = {}
+    for sampling, pairs in led_and_plain(page).items():
+        for own, plain, task in pairs:
             confidence = seen.get((own.record["set"], own.prompt))
             if confidence is not None:
                 found.setdefault(sampling, []).append(Choice(confidence, own.seconds("decode"), plain.seconds("decode"), task))

@@ -91,14 +91,16 @@ def shares(method, rows, full, others, where):
 
 
 def choice(page):
-    """The analyser against choosing the same each time."""
+    """The analyser against choosing the same each time. tau = off is the choice to draft each time."""
+    tau = analyser.taus(page).get(FITTED)
+    some_of = analyser.choices(page, FITTED) if tau is not None else {sampling: [analyser.Choice(1, own.seconds("decode"), plain.seconds("decode"), task) for own, plain, task in pairs]
+                                                                      for sampling, pairs in analyser.led_and_plain(page).items() if FITTED in page.config.get("methods", {})}
     lines = []
-    for sampling, some in analyser.choices(page, FITTED).items():
-        tau = analyser.taus(page).get(FITTED)
-        if tau is not None:
-            own, constant = analyser.right(some, tau), max(analyser.right(some, 0), analyser.right(some, 2))
-            lines.append(row(f"{FITTED}: the analyser's choice is the faster one", f"{len(some)} prompts of the tasks, {sampling}", f"over {100 * constant:.0f}%, the best constant choice", f"{100 * own:.0f}%",
-                             "reached" if own > constant else "missed"))
+    for sampling, some in some_of.items():
+        own, constant = analyser.right(some, tau or 0), max(analyser.right(some, 0), analyser.right(some, 2))
+        if some:
+            lines.append(row(f"{FITTED}: the analyser's choice is the faster one", f"{len(some)} prompts of the tasks, {sampling}{'' if tau is not None else ', tau = off'}",
+                             f"over {100 * constant:.0f}%, the best constant choice", f"{100 * own:.0f}%", "reached" if own > constant else "missed"))
     return lines
 
 

@@ -188,6 +188,15 @@ class Pages(unittest.TestCase):
                 r["modes"]["auto"] = method(2.0, guesses=80)
         self.assertRegex(self.write(made)[0], r"\| auto: not under plain \| qa, greedy \| 0.98 \| 0.96 [^|]*\| missed \|")
 
+    def test_without_a_tau_the_choice_is_to_draft_each_time(self):
+        made = recorded()
+        for r in made["records"]:
+            for mode in r.get("modes", {}).values():
+                mode.pop("analyser", None)
+        page = self.write(made)[0]
+        self.assertIn("the analyser's choice is the faster one | 20 prompts of the tasks, greedy, tau = off | over 95%, the best constant choice | 95% | missed |", page)
+        self.assertNotIn("## The perplexity analyser", page)
+
     def test_results_of_nothing_make_a_page_too(self):
         page, _ = self.write(results([]))
         self.assertIn("Deciding how much to draft", page)
