@@ -33,8 +33,9 @@ STAGES = [
     ("window", ["static", "dynamic"]),
     ("sure", ["0.5", "0.7"]),
     ("stop", ["off", "0.35", "0.5"]),
+    ("alpha", ["gate", "0.6", "0.75", "1"]),
 ]
-BEGIN = {"upgrade": "2", "failure": "4", "stop": "off", "window": "static", "first": "4", "reject": "0.4", "sure": "0.5"}
+BEGIN = {"alpha": "gate", "upgrade": "2", "failure": "4", "stop": "off", "window": "static", "first": "4", "reject": "0.4", "sure": "0.5"}
 FIXED = ["--policy", "fixed", "--nodes", "5", "--depth", "5", "--width", "1", "--price", "0", "--pass-price", "0"]
 
 
@@ -76,6 +77,10 @@ class Fit:
                 self.write(f"{part}.raw.jsonl", [line for line in short if "prompt" in line])
             self.write(f"{part}.jsonl", some)
 
+    def forms(self, part):
+        """Those of which there are prompts: a model without a chat template has raw ones only."""
+        return [form for form in ("chat", "raw") if (self.work / f"{part}.{form}.jsonl").stat().st_size]
+
     def write(self, name, lines):
         (self.work / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -84,7 +89,8 @@ class Fit:
     def bench(self, name, part, drafters, policies, *more):
         """-> {policy: counts}; "plain" among them. Answers to chat prompts and raw ones together."""
         sides = {}
-        for form, prompts in (("chat", self.o.tries), ("raw", self.o.tries // 2)):
+        for form in self.forms(part):
+            prompts = self.o.tries if form == "chat" else max(1, self.o.tries // 2)
             file = f"{name}.{form}.json"
             self.run(file, "bench", "decode", "-m", self.o.model, "-c", 2048, "--prompts", self.work / f"{part}.{form}.jsonl", "--limit", prompts, *(["--chat"] if form == "chat" else []),
                      "-n", self.o.tokens, "--modes", "greedy", "-d", f"d: {drafters}", *(["--policies", ",".join(policies)] if policies else []), "--json", self.work / file, *more)
@@ -97,8 +103,9 @@ class Fit:
         return sides
 
     def policy(self, settings, tau="off"):
-        gate = self.work / "gate.gate"
-        return "adaptive-fitted(" + ", ".join([f"from=off, tau={tau}", f'gate="{gate}"'] + [f"{k}={v}" for k, v in settings.items()]) + ")"
+        """Alpha is the gate's, or a constant."""
+        gate = f'gate="{self.work / "gate.gate"}"'
+        return "adaptive-fitted(" + ", ".join([f"from=off, tau={tau}"] + [gate if (k, v) == ("alpha", "gate") else f"{k}={v}" for k, v in settings.items()]) + ")"
 
     def judge(self, counts, full, plain):
         cycles, tokens = counts["cycles"], counts["tokens"]
@@ -129,7 +136,7 @@ class Fit:
         plain, full = full["plain"], full["d"]
         at = {"fitted": self.policy(best), "with tau": self.policy(best, tau)}
         for alpha in ("1.5", "1.25", "1", "0.75", "0.6"):
-            at[f"alpha {alpha}"] = self.policy(dict(best, gate="off", upgrade="off", alpha=alpha)).replace(f'gate="{self.work / "gate.gate"}", ', "")
+            at[f"alpha {alpha}"] = self.policy(dict(best, upgrade="off", alpha=alpha))
         sides = self.bench("held", "held", self.mix, list(at.values()), "--nodes", 16)
         rows = {name: self.judge(sides[policy], full, plain) for name, policy in at.items()}
         whole = rows["alpha 1.5"]
@@ -144,10 +151,10 @@ class Fit:
         draft = pathlib.Path(self.o.draft)
         gate = draft.with_suffix(".gate")
         shutil.copyfile(self.work / "gate.gate", gate)
-        report = json.loads((self.work / "tau.json").read_text())
-        lines = [f"# What the policy `adaptive-fitted` begins with where {draft.name} drafts; written by tools/fit_adaptive.py.",
-                 f"# {report['remark'] if 'remark' in report else self.mix_named()}", *(f"{name} = {value}" for name, value in best.items()), f"tau = {tau}", f"analyse = {report['analyse']}",
-                 f"gate = {gate.name}", ""]
+        settings = {("gate" if v == "gate" else k): (gate.name if v == "gate" else v) for k, v in best.items()}
+        settings |= {"tau": tau, "analyse": json.loads((self.work / "tau.json").read_text())["analyse"]}
+        lines = [f"# What the policy `adaptive-fitted` begins with where {draft.name} drafts; written by tools/fit_adaptive.py.", f"# {self.mix_named()}",
+                 *(f"{name} = {value}" for name, value in settings.items()), ""]
         draft.with_suffix(".adaptive").write_text("\n".join(lines))
 
     def mix_named(self):
@@ -156,13 +163,14 @@ class Fit:
 
     def all(self):
         self.deal()
-        self.run("corpus/done", "corpus", "-m", self.o.model, "-o", self.work / "corpus", "--prompts", self.work / "learn.jsonl", "--tokens", self.o.corpus_tokens, "--temperatures", "0:0.7,1:0.3",
+        self.run("corpus.txt", "corpus", "-m", self.o.model, "-o", self.work / "corpus", "--prompts", self.work / "learn.jsonl", "--tokens", self.o.corpus_tokens, "--temperatures", "0:0.7,1:0.3",
                  "-n", 160, "--top-k", 0, "--slots", 32)
-        self.run("gate.json", "train", "gate", "-m", self.o.model, "--draft", self.o.draft, "--corpus", self.work / "corpus", "--compute", self.o.gate_compute, "--depth", 4, "--reject", 0.2, "-o",
+        self.run("gate.json", "train", "gate", "-m", self.o.model, "--draft", self.o.draft, "--corpus", self.work / "corpus", "--compute", self.o.gate_compute, "--depth", 4, "--reject", 0.2, "--epochs", self.o.epochs, "-o",
                  self.work / "gate.gate", "--json")
         best, trials = self.search()
-        self.run("tau.json", "train", "tau", "-m", self.o.model, "-d", self.mix, "--policy", self.policy(best), "--nodes", 16, "--prompts", self.work / "fit.chat.jsonl", "--chat", "--limit",
-                 self.o.tau_prompts, "-n", self.o.tokens, "--rounds", 3, "--analyse", "16,64,256", "-o", self.work / "tau", "--json")
+        form = self.forms("fit")[0]
+        self.run("tau.json", "train", "tau", "-m", self.o.model, "-d", self.mix, "--policy", self.policy(best), "--nodes", 16, "--prompts", self.work / f"fit.{form}.jsonl",
+                 *(["--chat"] if form == "chat" else []), "--limit", self.o.tau_prompts, "-n", self.o.tokens, "--rounds", 3, "--analyse", "16,64,256", "-o", self.work / "tau", "--json")
         tau = re.search(r"(?m)^tau = (\S+)$", (self.work / "tau").read_text()).group(1)
         self.write_settings(best, tau)
         rows = self.held_out(best, tau)
@@ -187,6 +195,7 @@ def main():
     parser.add_argument("--gate-compute", type=float, default=0.55, help="the widest draft's work that the gate may spend")
     parser.add_argument("--row", type=float, default=DEFAULT_ROW, help="what a guess costs, in passes of the target")
     parser.add_argument("--pass", dest="pass_", type=float, default=DEFAULT_PASS, help="what a byte a draft reads costs, in bytes the target reads")
+    parser.add_argument("--epochs", type=int, default=24, help="of the gate")
     parser.add_argument("--corpus-tokens", type=int, default=110_000)
     parser.add_argument("--tries", type=int, default=12, help="chat prompts a trial, and half as many raw ones")
     parser.add_argument("--tau-prompts", type=int, default=80)
