@@ -62,6 +62,7 @@ float Gate::alpha(const GateInputs& inputs) const {
   add_inputs(w, inputs.hidden, w.hidden, units.data());
   float sum = w.out_bias;
   for (int u = 0; u < w.units; ++u) sum += w.out[u] * std::max(units[u], 0.0f);
+  if (std::isnan(sum)) return 1;  // infinities of both signs: such a gate knows nothing
   return kLeastAlpha + (kMostAlpha - kLeastAlpha) / (1 + std::exp(-sum));
 }
 

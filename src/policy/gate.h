@@ -61,7 +61,8 @@ class Gate {
   // The same answer whatever it sees.
   static Gate constant(float alpha, int hidden, int layer);
 
-  // [0.5, 1.5]. Does not allocate. Both spans hold hidden() values.
+  // [0.5, 1.5], whatever the weights: 1 where they are so large that they say nothing. Does not allocate.
+  // Both spans hold hidden() values.
   float alpha(const GateInputs& inputs) const;
 
   int layer() const { return weights_.layer; }

@@ -74,6 +74,18 @@ TEST(Gate, IsAPerceptronOfTwoLayersOverStandardisedInputs) {
   EXPECT_FLOAT_EQ(alpha_of(gate, {2, 2}, {-1, 2}), squashed(0.25f + 3.5f - 1));
 }
 
+TEST(Gate, WeightsBeyondAllMeasureSayOne) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  GateWeights w = small();
+  w.in_bias = {kLargest, kLargest};
+  w.out = {kLargest, -kLargest};  // infinity less infinity
+  EXPECT_EQ(alpha_of(Gate(w), {1, 0}, {0, 2}), 1.0f);
+  w = small();
+  w.mean[0] = -kLargest;
+  w.scale[0] = 0;  // an infinite difference, times nothing
+  EXPECT_EQ(alpha_of(Gate(w), {kLargest, 0}, {0, 2}), 1.0f);
+}
+
 TEST(Gate, AnInputFarOutCountsAsSixDeviations) {
   const Gate gate(small());
   EXPECT_EQ(alpha_of(gate, {4, 0}, {0, 2}), alpha_of(gate, {1e30f, 0}, {0, 2}));
