@@ -19,6 +19,8 @@ namespace coppice::core {
 namespace {
 
 constexpr int kMostBuckets = 64;
+// Of a weight: far beyond what a fit gives, and small enough that it can be read again when it was rounded.
+constexpr float kMostWeight = 1e30f;
 
 // A stage says what its draft alone would say: they share their weights.
 std::string kind_of(std::string_view name) { return std::string(name == "stage" ? "model" : name); }
@@ -117,8 +119,9 @@ class PriorReader {
         float weight = 0;  // from_chars: whatever the host's locale takes for a decimal point
         const char* end = numbers >> word ? word.data() + word.size() : word.data();
         const auto [stop, error] = std::from_chars(word.data(), end, weight);
-        if (error != std::errc() || stop != end || !std::isfinite(weight))
-          return wrong(fmt::format("weight {} of {} should be a finite number", i + 1, count));
+        if (error != std::errc() || stop != end || !(std::abs(weight) <= kMostWeight))
+          return wrong(fmt::format("weight {} of {} should be a finite number, from {} to {}", i + 1, count,
+                                   -kMostWeight, kMostWeight));
         weights.push_back(weight);
       }
       if (numbers >> word) return wrong(fmt::format("more than {} weights", count));

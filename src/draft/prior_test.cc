@@ -139,7 +139,7 @@ TEST(Prior, EveryTruncationAndEveryWrongWordIsRefusedWithTheLine) {
         std::pair{"buckets 2", "buckets 65"}, std::pair{"own 2", "own 3"},
         std::pair{"hidden 32", "hidden 33"}, std::pair{"hidden 32", "hidden 31"},
         std::pair{"greedy 1", "greedy 0"}, std::pair{"0.5", "nan"}, std::pair{"0.5", "0.5x"},
-        std::pair{"0.5", "0.5 1"}}) {
+        std::pair{"0.5", "0.5 1"}, std::pair{"0.5", "1e31"}}) {
     std::string wrong = text;
     wrong.replace(wrong.find(good), std::string(good).size(), bad);
     const auto prior = parse_prior(wrong, "test");
