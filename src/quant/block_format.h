@@ -36,6 +36,15 @@ inline bool finite_scale(ScaleType type, std::uint16_t bits) {
   return type == ScaleType::power ? bits < kFirstBadPower : finite_half(bits);
 }
 
+// codes [32]: byte i has value i in its low nibble and 16 + i in its high one.
+inline void read_nibbles(const std::byte* bytes, std::uint8_t* codes) {
+  for (int i = 0; i < 16; ++i) {
+    const auto byte = std::to_integer<std::uint8_t>(bytes[i]);
+    codes[i] = byte & 15;
+    codes[16 + i] = byte >> 4;
+  }
+}
+
 // codes [256] |= planes of `bits` bits << shift: of each run of `run` bytes, bits 0 .. bits - 1 are the codes
 // of the first `run` values, the next bits those of the next, and so on.
 template <int bits, int run>

@@ -8,12 +8,8 @@ namespace {
 
 void read_codes(const std::byte* high_bits, std::uint8_t* codes) {
   const auto high = load<std::uint32_t>(high_bits);
-  const std::byte* nibbles = high_bits + 4;
-  for (int i = 0; i < 16; ++i) {
-    const auto byte = std::to_integer<std::uint32_t>(nibbles[i]);
-    codes[i] = static_cast<std::uint8_t>((byte & 15) | (high >> i & 1) << 4);
-    codes[16 + i] = static_cast<std::uint8_t>(byte >> 4 | (high >> (16 + i) & 1) << 4);
-  }
+  read_nibbles(high_bits + 4, codes);
+  for (int i = 0; i < 32; ++i) codes[i] |= static_cast<std::uint8_t>((high >> i & 1) << 4);
 }
 
 struct Q5 {

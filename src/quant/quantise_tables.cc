@@ -1,6 +1,7 @@
 // The quantisers of formats whose codes name values of a table: IQ4_NL, IQ4_XS, MXFP4. What their bytes mean
 // stands in tables.cc.
 #include "quant/blocks.h"
+#include "quant/packed_shape.h"
 #include "quant/quantise.h"
 
 namespace coppice::core {
@@ -12,10 +13,29 @@ using quantise::SuperBlock;
 
 constexpr std::uint16_t kInfinite = 0x7c00;
 
-constexpr List<16> kNonLinear = {
-    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, -127, 113, 5, 4.0f};
-// MXFP4's, doubled: by code 0 .. 7; 8 .. 15 are the same below zero.
-constexpr List<15> kE2m1 = {{-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12}, -12, 12, 0, 0};
+// MXFP4's code of a place among its levels, -7 .. 7: 0 .. 7, and from 8 on the same below zero.
+constexpr int e2m1_code(int place) { return place >= 0 ? place : 8 - place; }
+
+constexpr List<16> non_linear_levels() {
+  constexpr int kZero = shape_of(PackedKind::q4_table).zero;
+  List<16> list = {{}, 0, 0, 5, 4.0f};
+  for (int i = 0; i < 16; ++i) list.values[i] = static_cast<float>(kNonlinear4[i] - kZero);
+  list.low = list.values[0];
+  list.high = list.values[15];
+  return list;
+}
+constexpr List<15> e2m1_levels() {
+  constexpr int kZero = shape_of(PackedKind::q4_power).zero;
+  List<15> list = {{}, 0, 0, 0, 0};
+  for (int i = 0; i < 15; ++i) list.values[i] = static_cast<float>(kFloat4[e2m1_code(i - 7)] - kZero);
+  list.low = list.values[0];
+  list.high = list.values[14];
+  return list;
+}
+
+// The levels of packed_shape.h, rising.
+constexpr List<16> kNonLinear = non_linear_levels();
+constexpr List<15> kE2m1 = e2m1_levels();
 
 template <int kCount>
 int index_of(const List<kCount>& list, float value) {
@@ -29,10 +49,7 @@ void write_nibbles(const float* codes, Index index, std::byte* bytes) {
 }
 
 int non_linear(float value) { return index_of(kNonLinear, value); }
-int e2m1(float value) {
-  const int place = index_of(kE2m1, value) - 7;  // -7 .. 7
-  return place >= 0 ? place : 8 - place;
-}
+int e2m1(float value) { return e2m1_code(index_of(kE2m1, value) - 7); }
 
 }  // namespace
 

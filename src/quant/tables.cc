@@ -9,15 +9,6 @@
 namespace coppice::core {
 namespace {
 
-// Byte i has value i in its low nibble and 16 + i in its high one.
-void read_nibbles(const std::byte* bytes, std::uint8_t* codes) {
-  for (int i = 0; i < 16; ++i) {
-    const auto byte = std::to_integer<std::uint8_t>(bytes[i]);
-    codes[i] = byte & 15;
-    codes[16 + i] = byte >> 4;
-  }
-}
-
 struct Iq4Nl {
   static constexpr PackedKind kKind = PackedKind::q4_table;
   static constexpr int kValues = 32, kBytes = 18;
