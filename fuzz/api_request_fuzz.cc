@@ -1,11 +1,15 @@
-// Bodies of the server's four APIs: the first byte says which, the rest is the body. Each is refused with a
-// message and 400, or becomes requests, and an answer to it is written, streamed or not, whose JSON is JSON.
+// Bodies of the server's four APIs: the first byte says which, and of which family of calls of tools the
+// model is. The body ends at a zero byte, and what stands behind it is what the model says; without one it
+// says the body. Each is refused with a message and 400, or becomes requests, and an answer to it is written,
+// streamed or not, whose JSON is JSON.
 #include <coppice/coppice.h>
+#include <coppice/tool_calls.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "api.h"
 #include "base/check.h"
@@ -16,7 +20,10 @@
 namespace coppice::serve {
 namespace {
 
-Model load() {
+constexpr int kRoutes = 5;
+
+// A template of this family: that of the model, if it has no marks.
+Model load(const ToolFamily& family) {
   const std::string path = "api_request_fuzz_" + std::to_string(::getpid()) + ".gguf";
   const auto bytes = core::random_model({});
   COPPICE_CHECK(bytes.has_value());
@@ -24,10 +31,25 @@ Model load() {
       core::write_file(path, [&](const core::Append& append) { return append(*bytes); }).has_value());
   ModelOptions options;
   options.threads = 1;
+  if (!family.marks.empty())
+    options.chat_template.program = "{# " + std::string(family.marks.front()) +
+                                    " #}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+                                    "{% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}"
+                                    "<|im_end|>\n{% endfor %}";
+  options.chat_template.name = "fuzz";
   auto model = Model::load(path, options);
   COPPICE_CHECK(model.has_value());
   std::remove(path.c_str());
   return *model;
+}
+
+const std::vector<Model>& models() {
+  static const std::vector<Model> kModels = [] {
+    std::vector<Model> all;
+    for (const ToolFamily& family : tool_families()) all.push_back(load(family));
+    return all;
+  }();
+  return kModels;
 }
 
 void check_error(Api api, const ApiError& error) {
@@ -35,7 +57,19 @@ void check_error(Api api, const ApiError& error) {
   COPPICE_CHECK(parse_bounded(error_body(api, error)).has_value());
 }
 
-// The body itself is what the model says: it may look like a call of a tool.
+// Each line of a stream, or the whole of an answer.
+void check_json(std::string_view out, bool stream) {
+  while (stream && !out.empty()) {
+    const std::size_t end = std::min(out.find('\n'), out.size());
+    std::string_view line = out.substr(0, end);
+    out.remove_prefix(std::min(end + 1, out.size()));
+    if (line.starts_with("data: ")) line.remove_prefix(6);
+    if (line.empty() || line == "[DONE]") continue;
+    COPPICE_CHECK(nlohmann::ordered_json::parse(line, nullptr, false).is_object());
+  }
+  if (!stream) COPPICE_CHECK(nlohmann::ordered_json::parse(out, nullptr, false).is_object());
+}
+
 void answer(const Ask& ask, const Model& model, std::size_t requests, std::string_view said) {
   AnswerContext context;
   context.prompt_tokens.assign(requests, 1);
@@ -66,7 +100,7 @@ void answer(const Ask& ask, const Model& model, std::size_t requests, std::strin
     out += writer->done(static_cast<int>(i), std::move(generation));
   }
   out += writer->finish();
-  if (!ask.stream) COPPICE_CHECK(nlohmann::ordered_json::parse(out, nullptr, false).is_object());
+  check_json(out, ask.stream);
 }
 
 }  // namespace
@@ -74,26 +108,28 @@ void answer(const Ask& ask, const Model& model, std::size_t requests, std::strin
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace coppice::serve;
-  static const coppice::Model kModel = load();
   if (size == 0) return 0;
-  const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 5 == 4) {
-    const auto tokens = tokenize(body, kModel);
+  const coppice::Model& model = models()[data[0] / kRoutes % models().size()];
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::string_view body = rest.substr(0, rest.find('\0'));
+  const std::string_view said = body.size() < rest.size() ? rest.substr(body.size() + 1) : body;
+  if (data[0] % kRoutes == 4) {
+    const auto tokens = tokenize(body, model);
     if (!tokens) check_error(Api::completions, tokens.error());
     return 0;
   }
-  const auto api = static_cast<Api>(data[0] % 5);
+  const auto api = static_cast<Api>(data[0] % kRoutes);
   const auto ask = Ask::parse(api, body);
   if (!ask) {
     check_error(api, ask.error());
     return 0;
   }
-  const auto requests = (*ask)->requests(kModel);
+  const auto requests = (*ask)->requests(model);
   if (!requests) {
     check_error(api, requests.error());
     return 0;
   }
   COPPICE_CHECK(!requests->empty());
-  answer(**ask, kModel, std::min<std::size_t>(requests->size(), 4), body);
+  answer(**ask, model, std::min<std::size_t>(requests->size(), 4), said);
   return 0;
 }

@@ -35,6 +35,15 @@ void write_seeds(const std::string& folder) {
     write_seed(folder, std::string(format.name), writer.to_bytes());
   }
   for (const auto& bad : gguf::testing::bad_files()) write_seed(folder, "bad_" + bad.name, bad.bytes);
+  // Other versions: the second differs in nothing but its number; big-endian files begin like this.
+  std::vector<std::byte> other = keys.to_bytes();
+  for (const unsigned char version : {0, 1, 2, 4}) {
+    other[4] = static_cast<std::byte>(version);
+    write_seed(folder, "version" + std::to_string(version), other);
+  }
+  other[4] = std::byte{0};
+  other[7] = std::byte{3};
+  write_seed(folder, "big_endian", other);
 }
 
 }  // namespace

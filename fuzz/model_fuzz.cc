@@ -1,5 +1,5 @@
 // Any bytes at all that are a GGUF file: the loader refuses them as a model with a sentence, or a pass of
-// three tokens over it ends, with numbers or with a sentence.
+// three tokens over each of its widths ends, with numbers or with a sentence.
 #include "base/check.h"
 #include "model/model.h"
 
@@ -21,8 +21,13 @@ void use(const std::shared_ptr<const Model>& model, ThreadPool& pool) {
                       {sequence, last, 1, 3, kCommitted, kLogits},
                       {sequence, last / 2, 2, 4, 3, kLogits}};
   if (model->config().positions == Positions::learned && model->config().context_length < 3) return;
-  if (const Status status = (*context)->forward(rows); !status)
-    COPPICE_CHECK(status.error().message.starts_with("input: "));
+  for (std::size_t variant = 0; variant < model->variants().size(); ++variant) {
+    (*context)->set_variant(static_cast<int>(variant));
+    if (const Status status = (*context)->forward(rows); !status)
+      COPPICE_CHECK(status.error().message.starts_with("input: "));
+    (*context)->cache().rewind(sequence, 0);
+    COPPICE_CHECK((*context)->cache().reserve(sequence, 3));
+  }
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Vocabularies of every family of tokenizers: all bytes, a handful of tokens, one with a chat template.
+#include <cmath>
+
 #include "gguf/writer.h"
 #include "seeds.h"
 #include "text/split_rules.h"
@@ -72,7 +74,48 @@ void write_sentencepiece(const std::string& folder) {
   }
 }
 
+// Keys of other types, counts and values than the tokenizer's: the last value of a key counts.
+void write_wrong(const std::string& folder) {
+  const auto write = [&](const char* name, const Vocabulary& vocabulary, const auto& change) {
+    gguf::Writer writer = writer_of(vocabulary);
+    change(writer);
+    write_seed(folder, std::string("wrong-") + name, writer.to_bytes());
+  };
+  using gguf::Writer;
+  const Vocabulary bytes = tiny(), pieces = testing::small_pieces();
+  write("tokens-numbers", bytes, [](Writer& w) { w.add_u32s("tokenizer.ggml.tokens", {1, 2, 3}); });
+  write("tokens-none", bytes, [](Writer& w) { w.add_texts("tokenizer.ggml.tokens", {}); });
+  write("tokens-twice", bytes,
+        [](Writer& w) { w.add_texts("tokenizer.ggml.tokens", std::vector<std::string>(9, "a")); });
+  write("types-floats", bytes, [](Writer& w) { w.add_f32s("tokenizer.ggml.token_type", {1, 1}); });
+  write("types-few", bytes, [](Writer& w) { w.add_i32s("tokenizer.ggml.token_type", {1, 1}); });
+  write("types-unknown", bytes,
+        [](Writer& w) { w.add_i32s("tokenizer.ggml.token_type", std::vector<std::int32_t>(9, -1)); });
+  write("merges-text", bytes, [](Writer& w) { w.add_text("tokenizer.ggml.merges", "a b"); });
+  write("merges-broken", bytes, [](Writer& w) {
+    w.add_texts("tokenizer.ggml.merges", {"a", " b", "a b c"});
+  });
+  write("merges-of-nothing", bytes, [](Writer& w) { w.add_texts("tokenizer.ggml.merges", {"q r"}); });
+  write("end-minus", bytes, [](Writer& w) { w.add_i32("tokenizer.ggml.eos_token_id", -2); });
+  write("end-beyond", bytes, [](Writer& w) { w.add_u64("tokenizer.ggml.eos_token_id", ~0ull); });
+  write("end-text", bytes, [](Writer& w) { w.add_text("tokenizer.ggml.eos_token_id", "2"); });
+  write("rule-unknown", bytes, [](Writer& w) { w.add_text("tokenizer.ggml.pre", "smolln"); });
+  write("model-unknown", bytes, [](Writer& w) { w.add_text("tokenizer.ggml.model", "bert"); });
+  write("scores-whole", pieces, [](Writer& w) { w.add_i32s("tokenizer.ggml.scores", {1, 2}); });
+  write("scores-endless", pieces, [&](Writer& w) {
+    w.add_f32s("tokenizer.ggml.scores", std::vector<float>(pieces.tokens.size(), -INFINITY));
+  });
+  write("map-of-a-byte", pieces, [](Writer& w) { w.add_u8s("tokenizer.ggml.precompiled_charsmap", {9}); });
+  write("map-past-its-end", pieces, [](Writer& w) {
+    w.add_u8s("tokenizer.ggml.precompiled_charsmap", std::vector<std::uint8_t>(64, 0xff));
+  });
+  gguf::Writer hash;
+  hash.add_u64("coppice.vocabulary_hash", 12);
+  write_seed(folder, "hash", hash.to_bytes());
+}
+
 void write_seeds(const std::string& folder) {
+  write_wrong(folder);
   for (const SplitRule& rule : split_rules())
     write_seed(folder, std::string(rule.name),
                writer_of(testing::small_vocabulary(std::string(rule.name))).to_bytes());

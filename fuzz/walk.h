@@ -1,6 +1,7 @@
 // Random walks through a grammar's masks, for the fuzz targets of the grammar room.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -25,10 +26,12 @@ inline std::shared_ptr<const TokenTrie> fuzz_tokens() {
 inline void walk(const std::shared_ptr<const Compiled>& grammar, std::uint64_t random) {
   const auto tokens = fuzz_tokens();
   constexpr std::size_t kLongest = 40;
+  // A mask may take a fraction of a second (Matcher::kMostWork): a few of those are enough.
+  const auto over = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   for (int round = 0; round < 3; ++round) {
     Matcher matcher(grammar, tokens, tokens->vocab());
     std::vector<Token> text;
-    while (text.size() < kLongest) {
+    while (text.size() < kLongest && std::chrono::steady_clock::now() < over) {
       const State state = matcher.at(text, {});
       const auto mask = matcher.mask(state);
       if (mask.empty()) break;  // too many readings
