@@ -5,7 +5,7 @@
 #include "kernels/isa_tables.h"
 #include "kernels/kv_block.h"
 
-#if defined(__AMX_INT8__)
+#if defined(__AMX_INT8__) || defined(__AMXINT8__)  // the second is what clang calls it up to 15
 #include <immintrin.h>
 
 #include "kernels/tiles_amx.h"

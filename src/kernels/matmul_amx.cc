@@ -4,7 +4,7 @@
 
 #include "kernels/isa_tables.h"
 
-#if defined(__AMX_INT8__)
+#if defined(__AMX_INT8__) || defined(__AMXINT8__)  // the second is what clang calls it up to 15
 #include "kernels/lanes_512vnni.h"
 #include "kernels/matmul_tiles.h"
 #include "kernels/tiles_amx.h"
