@@ -27,7 +27,8 @@ Status check(const TrainTauOptions& options) {
   if (options.rounds < 1) return fail(fmt::format("rounds = {}: should be 1 or more", options.rounds));
   if (options.analyse.empty()) return fail("analyse names no number of tokens; 128 is usual");
   for (const int last : options.analyse)
-    if (last < 1) return fail(fmt::format("analyse = {}: should be 1 or more", last));
+    if (last < 1 || last > core::AdaptiveOptions::kMostTokens)
+      return fail(fmt::format("analyse = {}: should be 1 to {}", last, core::AdaptiveOptions::kMostTokens));
   for (std::size_t i = 0; i < options.prompts.size(); ++i) {
     const std::size_t size = options.prompts[i].size();
     if (size < 2)

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <variant>
 
 #include "base/check.h"
+#include "base/os.h"
 #include "draft/arguments.h"
 #include "tree/token_tree.h"
 
@@ -21,7 +21,7 @@ using Member = std::variant<int Options::*, double Options::*>;
 
 constexpr double kNever = Options::kNever;
 constexpr double kNoOff = -1;  // it cannot be switched off
-constexpr int kMostTokens = 4096;
+constexpr int kMostTokens = Options::kMostTokens;
 
 struct Row {
   std::string_view name;
@@ -113,9 +113,11 @@ Status set_option(std::string_view name, std::string_view text, Options& options
   if (name == "window") return set_choice(name, text, "dynamic", "static", options.dynamic);
   if (name == "acceptance") return set_choice(name, text, "sliding", "whole", options.sliding);
   if (name == "gate") {
+    if (text.empty()) return fail("gate= should be a file, or off");
     options.gate = text == "off" ? std::string() : std::string(text);
     return {};
   }
+  if (name == "from") return fail("from=FILE stands in the policy's expression, not in a file");
   std::string choices = "task, window, acceptance, gate, from";
   for (const Row& row : kRows) {
     if (row.name == name) return set_number(row, text, options);
@@ -130,24 +132,38 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
+// What a person would write in a line: errors show it.
+bool is_text(std::string_view line) {
+  constexpr std::size_t kLongest = 4096;  // a gate's path
+  const auto control = [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F;
+  };
+  return line.size() <= kLongest && std::none_of(line.begin(), line.end(), control);
+}
+
+Status read_setting(std::string_view line, const std::filesystem::path& folder, Options& options) {
+  const std::string_view text = trimmed(line.substr(0, line.find('#')));
+  if (text.empty()) return {};
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos || !is_text(text)) return fail("expected name = value");
+  const std::string_view name = trimmed(text.substr(0, equals));
+  std::string value(trimmed(text.substr(equals + 1)));
+  if (name == "gate" && value != "off" && !value.empty()) value = (folder / value).string();
+  return set_option(name, value, options);
+}
+
 // Lines `name = value`; what follows a # is a remark. A gate's path is seen from the file's folder.
 Status read_settings(const std::string& path, Options& options) {
-  std::ifstream file(path);
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const std::string_view text = trimmed(std::string_view(line).substr(0, line.find('#')));
-    if (text.empty()) continue;
-    const auto equals = text.find('=');
-    if (equals == std::string_view::npos)
-      return fail(fmt::format("{}, line {}: expected name = value", path, number));
-    const std::string_view name = trimmed(text.substr(0, equals));
-    std::string value(trimmed(text.substr(equals + 1)));
-    if (name == "gate" && value != "off")
-      value = (std::filesystem::path(path).parent_path() / value).string();
-    if (Status set = set_option(name, value, options); !set)
+  const auto content = read_file(path);
+  if (!content) return fail(fmt::format("{}; it should hold lines `name = value`", content.error().message));
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::string_view left = *content;
+  for (int number = 1; !left.empty(); ++number) {
+    const std::size_t end = std::min(left.find('\n'), left.size());
+    if (Status set = read_setting(left.substr(0, end), folder, options); !set)
       return fail(fmt::format("{}, line {}: {}", path, number, set.error().message));
+    left.remove_prefix(std::min(end + 1, left.size()));
   }
-  if (!file.eof()) return fail(fmt::format("{} cannot be read; it should hold lines `name = value`", path));
   return {};
 }
 

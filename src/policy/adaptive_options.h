@@ -16,9 +16,11 @@ namespace coppice::core {
 
 struct AdaptiveOptions {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
+  static constexpr int kMostTokens = 4096;  // of options that count tokens, the most
 
   // Perplexity analyser.
-  double tau = 0.7;   // the least confidence (prompt_confidence) to draft at all; 0: no analysis
+  // The least confidence (prompt_confidence) to draft at all; 0: always, 1: never, both without analysis.
+  double tau = 0.7;
   int analyse = 128;  // last tokens of the prompt
   // Adaptive draft selection.
   std::string gate;     // a gate's file; empty: none

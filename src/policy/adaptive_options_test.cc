@@ -95,8 +95,29 @@ TEST(AdaptiveOptions, AFileOfSettingsComesAfterThePresetAndBeforeWhatIsWrittenOu
             path.string() + ", line 2: stop=3 should be a number from 0 to 1, or off");
   std::filesystem::remove(path);
   EXPECT_EQ(refusal("adaptive(" + from + ")"),
-            path.string() + " cannot be read; it should hold lines `name = value`");
+            path.string() + ": cannot open: No such file or directory; it should hold lines `name = value`");
   EXPECT_TRUE(choose_policy("adaptive(" + from + ")")) << "files are read when the policy is made";
+}
+
+TEST(AdaptiveOptions, AFileThatHoldsNoSettingsIsRefusedInOneShortSentence) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("coppice_no_options_" + std::to_string(::getpid()) + ".policy");
+  const auto said = [&](const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+    const std::string sentence = refusal("adaptive(from=\"" + path.string() + "\")");
+    EXPECT_EQ(sentence.find(path.string() + ", line 1: "), 0u) << sentence;
+    return sentence.substr(std::min(sentence.size(), path.string().size() + 10));
+  };
+  EXPECT_EQ(said("\x1b[31mred = 1\n"), "expected name = value");
+  EXPECT_EQ(said(std::string("tau\0 = 1", 8)), "expected name = value");
+  EXPECT_EQ(said(std::string(1 << 20, 'x') + " = 1"), "expected name = value");
+  EXPECT_EQ(said("tau = nan"), "tau=nan should be a number from 0 to 1, or off");
+  EXPECT_EQ(said("gate ="), "gate= should be a file, or off");
+  EXPECT_EQ(said("from = other"), "from=FILE stands in the policy's expression, not in a file");
+  std::ofstream(path) << "";
+  EXPECT_TRUE(read("adaptive(from=\"" + path.string() + "\")")) << "an empty file changes nothing";
+  std::filesystem::remove(path);
+  EXPECT_NE(refusal("adaptive(from=\"/dev/zero\")").find("/dev/zero: is longer than"), std::string::npos);
 }
 
 TEST(PromptConfidence, FallsWithPerplexityFromOneToNothing) {

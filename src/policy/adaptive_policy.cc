@@ -51,7 +51,7 @@ AdaptivePolicy::AdaptivePolicy(AdaptiveOptions options, const PolicySetup& setup
 PolicyWants AdaptivePolicy::wants() const {
   PolicyWants wants;
   if (setup_.drafts.empty()) return wants;
-  wants.surprise = options_.tau > 0 ? options_.analyse : 0;
+  wants.surprise = options_.tau > 0 && options_.tau < 1 ? options_.analyse : 0;
   const auto slims = [](const CostlyDrafter& draft) { return draft.slims; };
   if (gate_ && std::any_of(setup_.drafts.begin(), setup_.drafts.end(), slims))
     wants.state_layer = gate_->layer();
@@ -80,6 +80,10 @@ void AdaptivePolicy::begin(int slot, int) {
 
 void AdaptivePolicy::analyse(const Decoding& request, Memory& memory) const {
   if (options_.tau <= 0) return;
+  if (options_.tau >= 1 && !setup_.drafts.empty()) {  // never, and no prompt is read to find that out
+    memory.mode = Mode::target_only;
+    return log(request, decision(Rule::target_only, 0, options_.tau, 0));
+  }
   if (!request.surprise) return log(request, decision(Rule::analyser_silent, 0, options_.tau, 1));
   const double confidence = prompt_confidence(*request.surprise, setup_.vocab);
   const bool drafts = confidence >= options_.tau;

@@ -148,6 +148,17 @@ TEST(AdaptivePolicy, APromptTheDraftIsSureOfIsDraftedForAndAnotherIsNot) {
   }
 }
 
+TEST(AdaptivePolicy, AThresholdOfOneIsNeverReachedAndNoPromptIsReadForIt) {
+  World world("tau=1");
+  EXPECT_EQ(world.policy.wants().surprise, 0);
+  world.plan();
+  EXPECT_EQ(world.decoding[0].budget.nodes, 0);
+  EXPECT_EQ(world.count(Rule::target_only), 1u);
+  World nobody("tau=1", 1, {});
+  nobody.plan();
+  EXPECT_GT(nobody.decoding[0].budget.nodes, 0) << "cheap drafters are asked nothing and guess as ever";
+}
+
 TEST(AdaptivePolicy, TargetOnlyIsForTheWholeAnswer) {
   World world;
   world.plan(9.0f);

@@ -120,6 +120,7 @@ class FitPolicy(program.Case):
         self.assertIn("nobody there can say", self.refused(*self.tau(drafters="lookup")))
         self.assertIn("rounds = 0", self.refused(*self.tau(rounds=0)))
         self.assertIn("analyse = 0", self.refused(*self.tau("--analyse", "8,0")))
+        self.assertIn("analyse = 5000: should be 1 to 4096", self.refused(*self.tau("--analyse", "8,5000")))
         (self.work / "one.jsonl").write_text(json.dumps({"prompt": "to be"}))
         self.assertIn("1 prompts", self.refused(*self.tau(prompts="one.jsonl")))
         (self.work / "bad.jsonl").write_text('{"question": 3}')
