@@ -67,7 +67,8 @@ Status ConfigText::read_budget(const std::string& who, const ordered_json& json,
       return wrong(fmt::format("{}: {} = {} must be a number", who, key, json[key].dump()));
     const double value = json[key].get<double>();
     if (std::is_integral_v<Number> && (value != std::floor(value) || std::abs(value) > kLargestWhole))
-      return wrong(fmt::format("{}: {} = {} must be a whole number", who, key, json[key].dump()));
+      return wrong(
+          fmt::format("{}: {} = {} must be a whole number below a million", who, key, json[key].dump()));
     out = static_cast<Number>(value);
     return {};
   };
