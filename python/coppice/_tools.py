@@ -32,9 +32,10 @@ def names_of(tools: Any) -> list[str]:
     if isinstance(tools, str):
         try:
             tools = json.loads(tools)
-        except ValueError:
+        except (ValueError, RecursionError):
             return []  # the template says what is wrong
-    functions = [tool.get("function", tool) for tool in tools or [] if isinstance(tool, Mapping)]
+    listed = tools if isinstance(tools, (list, tuple)) else []  # so it does of what is no list
+    functions = [tool.get("function", tool) for tool in listed if isinstance(tool, Mapping)]
     return [function["name"] for function in functions if isinstance(function, Mapping) and isinstance(function.get("name"), str)]
 
 

@@ -107,3 +107,9 @@ def test_options_of_the_template_are_not_those_of_an_answer(own):
         own.generate("Hi", tools=TOOLS)
     with pytest.raises(coppice.Error, match="tools cannot be JSON"):
         own.chat("Hi", tools=[object()])
+
+
+@pytest.mark.parametrize("tools", ["5", "no JSON", "[" * 100_000])
+def test_tools_that_are_no_list_are_the_templates_to_refuse(own, tools):
+    with pytest.raises(coppice.Error, match="tools"):
+        own.chat("Hi", tools=tools)
