@@ -222,8 +222,10 @@ struct ManyRows {
 };
 
 TEST_P(EveryTablesAttention, ARowHasTheSameBitsAloneAndAmongManyHoweverTheyAreShared) {
-  const KvLayout shapes[] = {
-      {CacheType::f16, 3, 9, 64}, {CacheType::q8_0, 2, 8, 32}, {CacheType::f32, 1, 7, 24}};
+  const KvLayout shapes[] = {{CacheType::f16, 3, 9, 64},
+                             {CacheType::q8_0, 2, 8, 32},
+                             {CacheType::q8_0, 1, 5, 96},
+                             {CacheType::f32, 1, 7, 24}};
   for (const KvLayout& shape : shapes)
     for (const bool tree : {false, true})
       for (const int before : {0, 5, 63, 64, 100, 509}) {

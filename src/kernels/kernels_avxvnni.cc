@@ -16,6 +16,7 @@ namespace {
 #include "kernels/vectors_avx2.inc"
 #include "kernels/simd_elementwise.inc"
 #include "kernels/simd_attention.inc"
+#include "kernels/simd_store_kv.inc"
 #include "kernels/simd_float_matmul.inc"
 #include "kernels/simd_noise.inc"
 // clang-format on

@@ -82,6 +82,12 @@ struct Lanes256 {
   static COPPICE_INLINE Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static COPPICE_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
   static COPPICE_INLINE void store(float* p, Floats x) { _mm256_storeu_ps(p, x); }
+
+  // For matmul_panels.h.
+  static COPPICE_INLINE void store(std::int8_t* p, Ints x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x);
+  }
+  static COPPICE_INLINE Floats load(const float* p) { return _mm256_loadu_ps(p); }
 };
 
 }  // namespace

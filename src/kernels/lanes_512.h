@@ -89,7 +89,7 @@ struct Lanes512 {
   static COPPICE_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
   static COPPICE_INLINE void store(float* p, Floats x) { _mm512_storeu_ps(p, x); }
 
-  // For matmul_tiles.h.
+  // For matmul_tiles.h and matmul_panels.h.
   template <int zero>
   static COPPICE_INLINE Ints less(Ints x) {
     return _mm512_sub_epi8(x, _mm512_set1_epi8(static_cast<char>(zero)));

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/lanes_512.h"
-#include "kernels/matmul_lanes.h"
+#include "kernels/matmul_panels.h"
 
 namespace coppice::core {
 namespace {

@@ -5,7 +5,7 @@
 
 #if defined(__AVX2__)
 #include "kernels/lanes_256.h"
-#include "kernels/matmul_lanes.h"
+#include "kernels/matmul_panels.h"
 
 namespace coppice::core {
 namespace {
@@ -14,6 +14,7 @@ struct Vector : Lanes256 {
   static constexpr Product kProduct = Product::pairs;
   static constexpr int kRows = 4;
   static constexpr std::size_t kAhead = 16 * 1024;  // bytes
+  static constexpr int kPanelTile = 4;
 };
 
 }  // namespace

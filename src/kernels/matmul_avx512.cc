@@ -5,7 +5,7 @@
 
 #if defined(__AVX512BW__)
 #include "kernels/lanes_512.h"
-#include "kernels/matmul_lanes.h"
+#include "kernels/matmul_panels.h"
 
 namespace coppice::core {
 namespace {
@@ -14,6 +14,7 @@ struct Vector : Lanes512 {
   static constexpr Product kProduct = Product::pairs;
   static constexpr int kRows = 8;
   static constexpr std::size_t kAhead = 24 * 1024;  // bytes
+  static constexpr int kPanelTile = 6;
 };
 
 }  // namespace

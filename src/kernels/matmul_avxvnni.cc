@@ -5,7 +5,7 @@
 
 #if defined(__AVXVNNI__)
 #include "kernels/lanes_256.h"
-#include "kernels/matmul_lanes.h"
+#include "kernels/matmul_panels.h"
 
 namespace coppice::core {
 namespace {
@@ -14,6 +14,7 @@ struct Vector : Lanes256 {
   static constexpr Product kProduct = Product::dot4;
   static constexpr int kRows = 6;
   static constexpr std::size_t kAhead = 16 * 1024;  // bytes
+  static constexpr int kPanelTile = 6;
   static COPPICE_INLINE Ints dot4(Ints sum, Ints weights, Ints codes) {
     return _mm256_dpbusd_avx_epi32(sum, weights, codes);
   }

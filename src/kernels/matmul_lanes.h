@@ -85,9 +85,25 @@ COPPICE_INLINE void load_scales(const ScalePlace& at, int group, typename V::Flo
   }
 }
 
+// A block of packed weights as a tile reads it. PanelWeights (matmul_panels.h) is one that was unpacked
+// before.
+template <class V, PackedKind kind>
+struct PackedWeights {
+  const std::byte* w;  // the codes of the tile's first output
+  ScalePlace places;   // its scales
+
+  COPPICE_INLINE void codes(int part, int j, typename V::Ints* out) const {
+    load_codes<V, kind>(w, part, j, out);
+  }
+  // Of vector g of outputs.
+  COPPICE_INLINE void scales(int group, int g, typename V::Floats& d, typename V::Floats& m) const {
+    load_scales<V, kind>({places.halves + 2 * V::kLanes * g, places.bytes + V::kLanes * g}, group, d, m);
+  }
+};
+
 // sum[r][g] = the bits of 1.5 * 2^23 + sum of (w - z) q over a group of block b.
-template <class V, PackedKind kind, int rows, int group>
-COPPICE_INLINE void dot4_sums(const Tile& t, const std::byte* w, std::size_t b, typename V::Ints (*sum)[2]) {
+template <class V, PackedKind kind, int rows, int group, class Weights>
+COPPICE_INLINE void dot4_sums(const Tile& t, Weights w, std::size_t b, typename V::Ints (*sum)[2]) {
   for (int r = 0; r < rows; ++r) {
     typename V::Ints start = V::splat(kMagicBits);
     if constexpr (kZero<kind> != 0) {
@@ -103,7 +119,7 @@ COPPICE_INLINE void dot4_sums(const Tile& t, const std::byte* w, std::size_t b, 
 #pragma GCC unroll 2
     for (int part = group; part < group + kGroupParts<kind>; ++part) {
       typename V::Ints codes[2];
-      load_codes<V, kind>(w, part, j, codes);
+      w.codes(part, j, codes);
 #pragma GCC unroll 8
       for (int r = 0; r < rows; ++r) {
         const typename V::Ints q = V::four_codes(x + r * t.blocks * kBlockInputs + 16 * part + 4 * j);
@@ -120,8 +136,8 @@ constexpr int kChain = kShape<kind>.bits == 6                                   
                                                                                          : 8;
 
 // sum[r][g] = sum of w q over a group of block b, still with the zero point.
-template <class V, PackedKind kind, int rows, int group>
-COPPICE_INLINE void pair_sums(const Tile& t, const std::byte* w, std::size_t b, typename V::Ints (*sum)[2]) {
+template <class V, PackedKind kind, int rows, int group, class Weights>
+COPPICE_INLINE void pair_sums(const Tile& t, Weights w, std::size_t b, typename V::Ints (*sum)[2]) {
   constexpr int steps = 4 * kGroupParts<kind>, chain = kChain<kind> < steps ? kChain<kind> : steps;
   const std::int8_t* x = t.codes + b * kBlockInputs;
   typename V::Ints words[rows][2];
@@ -129,7 +145,7 @@ COPPICE_INLINE void pair_sums(const Tile& t, const std::byte* w, std::size_t b, 
   for (int step = 0; step < steps; ++step) {
     const int j = step / kGroupParts<kind>, part = group + step % kGroupParts<kind>;
     typename V::Ints codes[2];
-    load_codes<V, kind>(w, part, j, codes);
+    w.codes(part, j, codes);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       const typename V::Ints q = V::four_codes(x + r * t.blocks * kBlockInputs + 16 * part + 4 * j);
@@ -145,9 +161,8 @@ COPPICE_INLINE void pair_sums(const Tile& t, const std::byte* w, std::size_t b, 
 }
 
 // sum[r][g] = sum of (w - z) q over block b, for 8-bit levels.
-template <class V, PackedKind kind, int rows>
-COPPICE_INLINE void signed_sums(const Tile& t, const std::byte* w, std::size_t b,
-                                typename V::Ints (*sum)[2]) {
+template <class V, PackedKind kind, int rows, class Weights>
+COPPICE_INLINE void signed_sums(const Tile& t, Weights w, std::size_t b, typename V::Ints (*sum)[2]) {
   const std::int8_t* x = t.codes + b * kBlockInputs;
   for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = V::splat(0);
   for (int pair = 0; pair < 4; ++pair) {
@@ -156,7 +171,7 @@ COPPICE_INLINE void signed_sums(const Tile& t, const std::byte* w, std::size_t b
       // Vectors of 8-bit codes are in the order of the inputs: all are taken for part 0's.
       const int part = kLow<kind> == 8 ? 0 : side, j = kLow<kind> == 8 ? 2 * pair + side : pair;
       typename V::Ints codes[2];
-      load_codes<V, kind>(w, part, j, codes);
+      w.codes(part, j, codes);
       const typename V::Signed weights[2] = {V::signed_codes(codes[0]), V::signed_codes(codes[1])};
 #pragma GCC unroll 8
       for (int r = 0; r < rows; ++r) {
@@ -171,8 +186,8 @@ COPPICE_INLINE void signed_sums(const Tile& t, const std::byte* w, std::size_t b
 }
 
 // integer[r][g] = float(I) of a group of block b (numerics 20).
-template <class V, PackedKind kind, int rows, int group>
-COPPICE_INLINE void group_integers(const Tile& t, const std::byte* w, std::size_t b,
+template <class V, PackedKind kind, int rows, int group, class Weights>
+COPPICE_INLINE void group_integers(const Tile& t, Weights w, std::size_t b,
                                    typename V::Floats (*integer)[2]) {
   typename V::Ints sum[rows][2];
   if constexpr (V::kProduct == Product::dot4) {
@@ -196,15 +211,14 @@ COPPICE_INLINE void group_integers(const Tile& t, const std::byte* w, std::size_
   }
 }
 
-// Adds a group of block b to the accumulators. `scales`: of the tile's first output.
-template <class V, PackedKind kind, int rows, int group>
-COPPICE_INLINE void add_group(const Tile& t, const std::byte* w, const ScalePlace& scales, std::size_t b,
-                              typename V::Floats (*acc)[2]) {
+// Adds a group of block b to the accumulators.
+template <class V, PackedKind kind, int rows, int group, class Weights>
+COPPICE_INLINE void add_group(const Tile& t, Weights w, std::size_t b, typename V::Floats (*acc)[2]) {
   typename V::Floats integer[rows][2];
   group_integers<V, kind, rows, group>(t, w, b, integer);
   for (int g = 0; g < 2; ++g) {
     typename V::Floats d, m;
-    load_scales<V, kind>({scales.halves + 2 * V::kLanes * g, scales.bytes + V::kLanes * g}, group, d, m);
+    w.scales(group, g, d, m);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       const std::size_t at = r * t.blocks + b;
@@ -226,9 +240,9 @@ void tile_product(const Tile& t, int part, Fetch& ahead) {
     const std::byte* w = unit + kHalf<kind> * static_cast<std::size_t>(part);
     for (int i = 0; i < kUnitBlocks<kind>; ++i, ++b, w += kBlock<kind>) {
       fetch.step();
-      const ScalePlace scales = scales_of<kind>(unit, i, 2 * V::kLanes * part);
-      add_group<V, kind, rows, 0>(t, w, scales, b, acc);
-      if constexpr (kGroups<kind> == 2) add_group<V, kind, rows, 1>(t, w, scales, b, acc);
+      const PackedWeights<V, kind> weights{w, scales_of<kind>(unit, i, 2 * V::kLanes * part)};
+      add_group<V, kind, rows, 0>(t, weights, b, acc);
+      if constexpr (kGroups<kind> == 2) add_group<V, kind, rows, 1>(t, weights, b, acc);
     }
   }
   ahead = fetch;
@@ -256,34 +270,33 @@ void tile_rows(const Tile& t, int count, Fetch& fetch) {
   if constexpr (rows > 1) tile_rows<V, kind, rows - 1>(t, count, fetch);
 }
 
+// Rows of a pass, divided as evenly as can be into as few parts of at most `most` as possible.
+struct RowParts {
+  RowParts(int rows_, int most) : rows(rows_), parts((rows_ + most - 1) / most) {}
+  // How many the next part has, where `part` parts and `row` rows are done.
+  COPPICE_INLINE int next(int part, int row) const {
+    return (rows - row + parts - part - 1) / (parts - part);
+  }
+  int rows, parts;
+};
+
 template <class V, PackedKind kind>
-void product_of(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
+void tiles_of(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
   int most = kMostRows<V, kind>;
   if constexpr (requires { V::kManyRows; })
     if (task.rows > V::kRows && most > V::kManyRows) most = V::kManyRows;
-  const int tiles = (task.rows + most - 1) / most;  // as even as can be
-  Fetch fetch = fetch_of<kind>(task, w, group_begin, group_end, kParts<V> * tiles, V::kAhead);
+  const RowParts tiles(task.rows, most);
+  Fetch fetch = fetch_of<kind>(task, w, group_begin, group_end, kParts<V> * tiles.parts, V::kAhead);
   for (int g = group_begin; g < group_end; ++g) {
     Tile t = first_tile(task, w, g);
-    for (int tile = 0, row = 0; tile < tiles; ++tile) {
-      const int rows = (task.rows - row + tiles - tile - 1) / (tiles - tile);
+    for (int tile = 0, row = 0; tile < tiles.parts; ++tile) {
+      const int rows = tiles.next(tile, row);
       t.fetch_outputs(static_cast<std::size_t>(rows));
       tile_rows<V, kind>(t, rows, fetch);
       t.skip(static_cast<std::size_t>(rows));
       row += rows;
     }
   }
-}
-
-template <class V, PackedKind... kinds>
-void product_of_some(KindList<kinds...>, const MatmulTask& task, const WeightsView& w, int group_begin,
-                     int group_end) {
-  ((w.kind == kinds ? product_of<V, kinds>(task, w, group_begin, group_end) : void()), ...);
-}
-
-template <class V>
-void lanes_matmul(const MatmulTask& task, const WeightsView& w, int group_begin, int group_end) {
-  product_of_some<V>(QuantisedKinds(), task, w, group_begin, group_end);
 }
 
 }  // namespace

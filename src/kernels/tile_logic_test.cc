@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "kernels/lanes_emulated.h"
-#include "kernels/matmul_lanes.h"
+#include "kernels/matmul_panels.h"
 #include "kernels/matmul_tiles.h"
 #include "kernels/tiles_emulated.h"
 
 namespace coppice::core {
 namespace {
 
-template <int lanes, Product product, int rows>
+template <int lanes, Product product, int rows, int panel_rows = rows>
 struct Emulated : LanesEmulated<lanes> {
   static constexpr Product kProduct = product;
   static constexpr int kRows = rows;
+  static constexpr int kPanelTile = panel_rows;
   static constexpr std::size_t kAhead = 1024;
 };
 
@@ -31,8 +32,8 @@ struct Logic {
 constexpr Logic kLogics[] = {
     {"avx2", lanes_matmul<Emulated<8, Product::pairs, 4>>},
     {"avxvnni", lanes_matmul<Emulated<8, Product::dot4, 6>>},
-    {"avx512", lanes_matmul<Emulated<16, Product::pairs, 8>>},
-    {"avx512vnni", lanes_matmul<Emulated<16, Product::dot4, 8>>},
+    {"avx512", lanes_matmul<Emulated<16, Product::pairs, 8, 6>>},
+    {"avx512vnni", lanes_matmul<Emulated<16, Product::dot4, 8, 6>>},
     {"amx", tiles_matmul<Emulated<16, Product::dot4, 8>, Tiles>},
 };
 
@@ -114,6 +115,15 @@ TEST(TileLogic, GivesTheScalarBitsForEveryKindAndNumberOfRows) {
       expect_the_scalar_bits(
           Case(kind, 2, packed_unit_inputs(kind) == kBlockInputs ? 1 + rows % 4 : 1, rows, Codes::random), 0,
           2, "kind " + std::to_string(static_cast<int>(kind)) + ", rows " + std::to_string(rows));
+}
+
+// More rows than one panel parks, and more blocks than one holds.
+TEST(TileLogic, GivesTheScalarBitsBeyondAPanel) {
+  for (const PackedKind kind : kKinds) {
+    const int units = packed_unit_inputs(kind) == kBlockInputs ? 11 : 2;
+    for (const int rows : {12, 13, 65, 131})
+      expect_the_scalar_bits(Case(kind, 1, units, rows, Codes::random), 0, 1, "panels");
+  }
 }
 
 TEST(TileLogic, IsExactAtTheLimitsOfTheCodes) {
