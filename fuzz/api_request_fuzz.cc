@@ -1,7 +1,7 @@
-// Bodies of the server's four APIs: the first byte says which, and of which family of calls of tools the
-// model is. The body ends at a zero byte, and what stands behind it is what the model says; without one it
-// says the body. Each is refused with a message and 400, or becomes requests, and an answer to it is written,
-// streamed or not, whose JSON is JSON.
+// Any bodies for the server's four APIs, of models of every family of calls of tools: refused with a message
+// and 400, or made requests, and an answer to them is written, streamed or not, whose JSON is JSON. The first
+// byte says which API and family. The body ends at a zero byte, and what stands behind it is what the model
+// says; without one it says the body.
 #include <coppice/coppice.h>
 #include <coppice/tool_calls.h>
 #include <unistd.h>

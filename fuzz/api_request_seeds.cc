@@ -21,13 +21,14 @@ int main(int count, char** arguments) {
           std::string(kTools) + "}",
       std::string(1, '\0') +
           R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"a":1},"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"enum":[1,"b"]}}}}}})",
-      std::string(1, '\1') + R"({"prompt":["one",""],"echo":true,"max_tokens":3,)" + sampling + stream + "}",
+      std::string(1, '\1') + R"({"prompt":["one","a"],"echo":true,"max_tokens":3,)" + sampling + stream + "}",
       std::string(1, '\1') + R"({"prompt":[[1,2],[3]],"best_of":1,"logprobs":2,"max_tokens":3})",
-      std::string(1, '\1') + R"({"prompt":"a","suffix":"b","grammar":"root ::= \"a\" | [b-d]+"})",
+      std::string(1, '\1') + R"({"prompt":"a","suffix":"b"})",
+      std::string(1, '\1') + R"({"prompt":"a","grammar":"root ::= \"a\" | [b-d]+"})",
       std::string(1, '\2') +
           R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]},{"role":"tool","tool_name":"f","content":"r"}],)" +
           std::string(kTools) +
-          R"(,"stream":false,"think":false,"options":{"num_predict":4,"num_ctx":100,"repeat_last_n":8,"repeat_penalty":1.2,"temperature":0,"top_k":3,"stop":"x","seed":2}})",
+          R"(,"stream":false,"think":false,"options":{"num_predict":4,"num_ctx":400,"repeat_last_n":8,"repeat_penalty":1.2,"temperature":0,"top_k":3,"stop":"x","seed":2}})",
       std::string(1, '\2') + R"({"messages":[{"role":"user","content":"a"}],"format":{"type":"object"}})",
       std::string(1, '\3') + R"({"prompt":"a","system":"s","format":"json","speculation":{"trace":true}})",
       std::string(1, '\3') + R"({"prompt":"{\"name\": \"f\", \"arguments\": {}}","raw":true,"stream":false})",

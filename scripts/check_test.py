@@ -162,6 +162,10 @@ class Models(Tree):
         (self.root / "tests/judge/kl_judge.py").unlink()
         self.assertIn("tests/judge/kl_judge.py is not there", "\n".join(make_models_doc.check(self.root)))
 
+    def test_a_fuzz_target_without_seeds_is_named(self):
+        (self.root / "fuzz/gguf_seeds.cc").unlink()
+        self.assertIn("fuzz/gguf_seeds.cc is not there", "\n".join(make_models_doc.check(self.root)))
+
     def test_a_row_that_the_page_lacks_makes_it_stale(self):
         found = self.problems_with("src/quant/format_rows.inc", "COPPICE_FORMAT( 2, Q4_0", "COPPICE_FORMAT( 4, Q4_2")
         self.assertIn("docs/models.md is not what the sources say", found)

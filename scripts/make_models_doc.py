@@ -219,6 +219,39 @@ the same with those of your models.
 {table(["template", "constructs"], rows)}"""
 
 
+# ---- files and texts from elsewhere ------------------------------------------------------------------------------
+
+
+def opening(text):
+    """The first sentence of the comment that a file begins with."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("// "):
+            break
+        lines.append(line.removeprefix("// "))
+    return " ".join(lines).split(". ")[0].rstrip(".") + "."
+
+
+def fuzz_section(sources):
+    names = re.findall(r"^coppice_fuzz\((\w+) DEPS", sources.text("fuzz/CMakeLists.txt"), re.MULTILINE)
+    runs = json.loads(sources.text("fuzz/runs.json") or "{}")
+    for name in sorted(runs.keys() - set(names)):
+        sources.problems.append(f"fuzz/runs.json has a run of {name}, which is no target")
+    rows = []
+    for name in names:
+        sources.text(f"fuzz/{name}_seeds.cc")
+        run = runs.get(name)
+        rows.append([f"`{name}`", opening(sources.text(f"fuzz/{name}_fuzz.cc")),
+                     f"{run['executions']:,} in {run['seconds']} s on {run['on']}" if run else "", f"{run['edges']:,}" if run else ""])
+    return f"""## What comes from elsewhere
+
+A file, a template, a schema or a request may say anything. Each parser has a target of libFuzzer with AddressSanitizer and UBSan (`./dev fuzz SECONDS`, or `fuzz/CMakeLists.txt` for one), whose seeds are right
+files and ones that lie. The cases after the published faults of other readers of GGUF - counts and offsets that overflow, strings past the end, negative sizes, other types, nesting, names that occur twice, huge
+arrays - stand in `src/gguf/bad_files_testing.h`; a test asks for the sentence of each. The last columns are the last run, which found nothing: executions, and edges of the program that they reached.
+
+{table(["target", "what it holds", "executions", "edges"], rows)}"""
+
+
 # ---- the page ----------------------------------------------------------------------------------------------------
 
 REAL = [
@@ -282,6 +315,8 @@ held by the tests named above its table, and `./dev check` fails where a row has
 {tokenizers_section(sources)}
 
 {templates_section(sources)}
+
+{fuzz_section(sources)}
 
 {STEPS}"""
 
