@@ -141,9 +141,7 @@ Result<std::pair<std::string, std::string>> named_model(const std::string& text)
 
 Status resolve_models(Serve& flags) {
   serve::ModelsOptions& models = flags.server.models;
-  // What a policy and the drafters read: later nobody would see the sentence but in a log.
-  if (Status right = check_policy_files(flags.server.models.host.engine.speculation.policy); !right)
-    return right;
+  // What the policy and the drafters read: later nobody would see the sentence but in a log.
   if (Status right = flags.server.mixes.check(true); !right) return right;
   if (flags.models.empty()) {
     auto file = flags.model.resolve();

@@ -49,9 +49,12 @@ Status Mixes::add(std::string_view text) {
 }
 
 Status Mixes::check(bool files) const {
-  for (const auto& [name, expression] : named_)
+  for (const auto& [name, expression] : named_) {
     if (Status right = check_drafters(expression, files); !right) return right;
-  return {};
+    if (!files) continue;
+    if (Status right = check_policy_files(policy_, expression); !right) return right;
+  }
+  return files ? check_policy_files(policy_) : Status();
 }
 
 std::string Mix::shown_policy() const {

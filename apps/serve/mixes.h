@@ -27,7 +27,8 @@ class Mixes {
   // "NAME=EXPRESSION", or an expression alone: its name is itself, or "default" if it names files. The first
   // is what requests get that do not ask for another.
   Status add(std::string_view text);
-  // The operator's expressions, as far as that can be said before a model is there (check_drafters()).
+  // The operator's expressions and policy, as far as that can be said before a model is there
+  // (check_drafters(), check_policy_files()); with `files` also whether what they name can be read.
   Status check(bool files) const;
   Mix first() const;
   // What a request asked for; without it the default. An expression from the network that would read a file,

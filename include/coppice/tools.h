@@ -170,7 +170,8 @@ std::vector<DrafterHelp> drafter_help();
 // arguments and values, and with `files` that those it names can be read. The error is the one that
 // Engine::make would give.
 Status check_drafters(const std::string& expression, bool files = true);
-// The same of the files that a policy names; the rest is for Speculation::validate().
-Status check_policy_files(const std::string& policy);
+// The same of the files that a policy names, and of what was fitted for one of these drafters where the
+// policy begins with it (docs/policies.md); the rest is for Speculation::validate().
+Status check_policy_files(const std::string& policy, const std::string& drafters = "none");
 
 }  // namespace coppice

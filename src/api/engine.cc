@@ -14,6 +14,7 @@
 #include "draft/expression.h"
 #include "draft/prior.h"
 #include "draft/registry.h"
+#include "policy/fitted_file.h"
 #include "policy/policy.h"
 
 namespace coppice {
@@ -177,8 +178,10 @@ Status check_drafters(const std::string& expression, bool files) {
   return core::check_mix(mix, files);
 }
 
-Status check_policy_files(const std::string& policy) {
-  COPPICE_TRY(const auto chosen, core::choose_policy(policy));
+Status check_policy_files(const std::string& policy, const std::string& drafters) {
+  COPPICE_TRY(auto chosen, core::choose_policy(policy));
+  COPPICE_TRY(const auto mix, core::parse_drafters(drafters));
+  core::begin_with_fitted(mix, chosen);
   return chosen.check_files();
 }
 

@@ -333,6 +333,10 @@ class Life(Case):
         self.refused('instruction set "zz"', "-m", self.model, "--isa", "zz")
         self.refused('there is no policy "zz"', "-m", self.model, "--policy", "zz")
         self.refused("nowhere.gate", "-m", self.model, "--policy", "adaptive-paper(gate=nowhere.gate)")
+        (self.folder / "fitted.gguf").write_bytes(self.model.read_bytes())
+        (self.folder / "fitted.adaptive").write_text("tau = 9\n")
+        draft = f'x=model("{self.folder / "fitted.gguf"}")'
+        self.refused("fitted.adaptive, line 1: tau=9", "-m", self.model, "-d", "lookup", "-d", draft, "--policy", "adaptive-fitted")
 
     def test_a_model_whose_file_went_away_is_named_and_answers_when_it_is_back(self):
         other, away = self.folder / "other.gguf", self.folder / "away.gguf"
