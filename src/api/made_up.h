@@ -11,8 +11,8 @@
 
 namespace coppice {
 
-// Bits that are moderate numbers in every format: halves of 1 to 2 and floats of 0.008 to 2. Numbers so small that a
-// product of theirs is denormal would be timed as such, which takes a processor many times as long.
+// Bits that are moderate numbers in every format: halves of 1 to 2 and floats of 0.008 to 2. Numbers so small
+// that a product of theirs is denormal would be timed as such, which takes a processor many times as long.
 void fill_moderate(std::byte* data, std::size_t bytes);
 
 // The matrices of all layers in one piece of memory, as a loaded model has them.
