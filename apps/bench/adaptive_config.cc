@@ -11,9 +11,7 @@ using nlohmann::ordered_json;
 
 std::string why_left_out(const Mode& mode) {
   if (!mode.missing.empty()) return "there is no file " + mode.missing.front();
-  Speculation speculation;
-  speculation.policy = mode.policy;
-  Status known = speculation.validate();
+  Status known = check_policy(mode);
   return known ? "" : known.error().message;
 }
 

@@ -23,6 +23,12 @@ bool has_object(const ordered_json& json, const char* key) {
   return json.contains(key) && json[key].is_object();
 }
 
+Status check_policy(const Mode& mode) {
+  Speculation speculation;
+  speculation.policy = mode.policy;
+  return speculation.validate();
+}
+
 tl::unexpected<Error> ConfigText::wrong(const std::string& what) const {
   return fail(fmt::format("{}: {}", path, what));
 }

@@ -37,11 +37,13 @@ struct ConfigText {
   Status fill_in(const std::string& who, std::string& expression, std::vector<std::string>& missing) const;
   // Fields that are not there stay as they are; 1 to 64 nodes.
   Status read_budget(const std::string& who, const nlohmann::ordered_json& json, DraftBudget& budget) const;
-  // {"drafters", "prior", "policy", "nodes", ..., "greedy": {"nodes", ...}, "top-k": {...}}. Whether there is
-  // such a policy is not looked at.
+  // {"drafters", "prior", "policy", "nodes", ..., "greedy": {"nodes", ...}, "top-k": {...}}. The policy is
+  // for check_policy().
   Result<Mode> read_mode(const std::string& name, const nlohmann::ordered_json& json) const;
 };
 
+// Whether there is such a policy, with such options.
+Status check_policy(const Mode& mode);
 bool has_object(const nlohmann::ordered_json& json, const char* key);
 
 }  // namespace coppice::app

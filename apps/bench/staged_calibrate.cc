@@ -16,7 +16,6 @@ using nlohmann::ordered_json;
 
 constexpr int kNodes[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
 constexpr float kPrices[] = {0.003f, 0.01f, 0.03f, 0.06f, 0.1f, 0.15f, 0.2f, 0.3f};
-constexpr const char* kFixed = "fixed";
 constexpr int kPatience = 2;  // tries in a row that are worse end a search
 
 class Calibration {
@@ -30,9 +29,8 @@ class Calibration {
     std::vector<const Mode*> modes;
     for (const Mode& mode : config_.modes) {
       const bool named = std::find(wish_.modes.begin(), wish_.modes.end(), mode.name) != wish_.modes.end();
-      // Other policies choose for themselves.
-      const bool open = mode.missing.empty() && mode.policy == kFixed;
-      if (wish_.modes.empty() ? open : named && mode.policy == kFixed) modes.push_back(&mode);
+      if (mode.policy != "fixed") continue;  // others choose for themselves
+      if (wish_.modes.empty() ? mode.missing.empty() : named) modes.push_back(&mode);
     }
     if (modes.empty())
       return fail(

@@ -43,9 +43,7 @@ class Reader {
   Status add(const std::string& name, const ordered_json& json, std::vector<Mode>& modes) const {
     auto mode = config_.read_mode(name, json);
     if (!mode) return tl::unexpected(mode.error());
-    Speculation speculation;
-    speculation.policy = mode->policy;
-    if (Status known = speculation.validate(); !known)
+    if (Status known = check_policy(*mode); !known)
       return config_.wrong(fmt::format("mode \"{}\": {}", name, known.error().message));
     modes.push_back(std::move(*mode));
     return {};

@@ -3,11 +3,11 @@
 #include <coppice/tools.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -28,8 +28,6 @@ std::uint64_t fnv(std::string_view text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return hash;
 }
-
-bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
 
 std::uint64_t room_for(std::uint64_t file_bytes) {
   return static_cast<std::uint64_t>(kRoomForBytes * static_cast<double>(file_bytes));
@@ -214,7 +212,7 @@ void Models::load(Entry& entry) {
 }
 
 ApiError Models::not_loaded(Entry& entry, const std::string& why) {
-  const bool missing = !readable(entry.file),
+  const bool missing = !std::ifstream(entry.file).is_open(),
              ends = &entry == entries_.front().get() && entry.metrics->loads == 0;
   const std::lock_guard<std::mutex> held(mutex_);
   // Where the server ends it says the sentence itself; and once is enough.

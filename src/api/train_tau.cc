@@ -102,12 +102,12 @@ Status TauTrainer::weigh(core::Grower& grower, std::size_t i, TauPrompt& prompt)
   using Clock = std::chrono::steady_clock;
   const core::Sampler greedy;
   const std::vector<Token>& text = options_.prompts[i];
-  std::vector<double> seconds;
   for (std::size_t way = 0; way < options_.analyse.size(); ++way) {
     COPPICE_TRY_STATUS(grower.begin(0, text, greedy));
     const auto start = Clock::now();
     const auto surprise = grower.surprise(0, text, options_.analyse[way], ~core::SourceMask{0});
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    // A later way may find some of it read.
+    if (way == 0) prompt.reading = std::chrono::duration<double>(Clock::now() - start).count();
     grower.end(0);
     if (!surprise)
       return fail(
@@ -116,7 +116,6 @@ Status TauTrainer::weigh(core::Grower& grower, std::size_t i, TauPrompt& prompt)
                       options_.speculation.drafters, i + 1));
     confidences_[way].push_back(core::prompt_confidence(*surprise, model_.info().vocab));
   }
-  prompt.reading = seconds.front();  // a later one may find some of it read
   return {};
 }
 

@@ -6,16 +6,12 @@ import sys
 
 import program
 
-SLIM = ["--hidden", 192, "--layers", 2, "--heads", 4, "--slim", "0.5,0.75,1,1.5", "--exit-layer", 1]
-
 
 class FitAdaptive(program.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        for name, arguments in (("small.gguf", ["--seed", 1]), ("slim.gguf", ["--seed", 2, *SLIM])):
-            run = cls.run_bytes("random-model", "-o", name, *arguments)
-            assert run.returncode == 0, run.stderr
+        cls.make_slimmable_pair()
         lines = [json.dumps({"prompt": f"{i} to be or not to be {i * i}"}) for i in range(40)]
         (cls.work / "prompts.jsonl").write_text("\n".join(lines))
 

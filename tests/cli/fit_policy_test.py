@@ -8,16 +8,12 @@ import gguf
 
 import program
 
-SLIM = ["--hidden", 192, "--layers", 2, "--heads", 4, "--slim", "0.5,0.75,1,1.5", "--exit-layer", 1]
-
 
 class FitPolicy(program.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        for name, arguments in (("small.gguf", ["--seed", 1]), ("slim.gguf", ["--seed", 2, *SLIM])):
-            run = cls.run_bytes("random-model", "-o", name, *arguments)
-            assert run.returncode == 0, run.stderr
+        cls.make_slimmable_pair()
         lines = [json.dumps({"ids": [(7 * i + j * j) % 200 + 3 for j in range(60)], "start": 6}) for i in range(30)]
         (cls.work / "texts.jsonl").write_text("\n".join(lines))
         (cls.work / "prompts.jsonl").write_text("".join(json.dumps({"user": text}) + "\n" for text in ("to be or not", "what is a tree", "0 1 0 1 0 1", "it was the age of wisdom")))

@@ -20,6 +20,7 @@ import random_model  # noqa: E402
 
 CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + "
           "'\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+SLIM = ["--hidden", 192, "--layers", 2, "--heads", 4, "--slim", "0.5,0.75,1,1.5", "--exit-layer", 1]  # of random-model
 TIMEOUT = 120  # seconds; no test here needs more than a few on an idle machine
 coppice = None  # path of the command
 
@@ -46,6 +47,13 @@ class Case(unittest.TestCase):
         cls.work = cls.folder / "work"
         cls.model = cls.work / "target.gguf"
         random_model.write(cls.model, chat_template=CHATML)
+
+    @classmethod
+    def make_slimmable_pair(cls):
+        """small.gguf, and slim.gguf, a slimmable draft for it."""
+        for name, arguments in (("small.gguf", ["--seed", 1]), ("slim.gguf", ["--seed", 2, *SLIM])):
+            run = cls.run_bytes("random-model", "-o", name, *arguments)
+            assert run.returncode == 0, run.stderr
 
     @classmethod
     def tearDownClass(cls):
